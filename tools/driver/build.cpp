@@ -155,7 +155,6 @@ class Fleet {
     Check(paths);
     std::vector<Job> jobs = Look();
     if (!options_.dry_run) BuildJobs(std::move(jobs));
-    folder_.RemoveIfUnused();
   }
 
  private:

@@ -67,7 +67,7 @@ BuildFolder::BuildFolder(fs::path out, When when) : out_(fs::absolute(out).lexic
 
 void BuildFolder::Open(const fs::path& folder) {
   folder_ = folder;
-  // Another process may remove the folder between the two steps, with RemoveIfUnused.
+  // Another process may remove the folder between the two steps, in its destructor.
   constexpr int kAttempts = 3;
   for (int attempt = 1; !used_; ++attempt) try {
       for (const char* kind : {"state", "sources", "index", "lock", "work"})
@@ -100,18 +100,20 @@ void BuildFolder::Create() {
   temporary_.reset();
 }
 
-void BuildFolder::RemoveIfUnused() {
-  if (!created_) return;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder_ / "state", error))
-    if (entry.path().extension() == ".json") return;
-  used_.reset();
-  const auto alone = FileLock::Try(folder_ / "lock" / ".users", FileLock::kExclusive);
-  if (!alone) return;
-  digests_.reset();
-  work_.reset();
-  fs::remove_all(folder_, error);
-  if (created_out_) fs::remove(out_, error);  // if it is empty
+BuildFolder::~BuildFolder() {
+  if (created_) try {
+      std::error_code error;
+      for (const fs::directory_entry& entry : fs::directory_iterator(folder_ / "state", error))
+        if (entry.path().extension() == ".json") return;
+      used_.reset();
+      const auto alone = FileLock::Try(folder_ / "lock" / ".users", FileLock::kExclusive);
+      if (!alone) return;
+      digests_.reset();
+      work_.reset();
+      fs::remove_all(folder_, error);
+      if (created_out_) fs::remove(out_, error);  // if it is empty
+    } catch (const std::exception&) {             // an unused folder stays
+    }
 }
 
 FileLock BuildFolder::Lock(const std::string& name) const {

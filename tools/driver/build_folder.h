@@ -47,9 +47,8 @@ class BuildFolder {
   // Replaces a temporary folder by OUT/.mlc-build, which keeps what is known about files. Not
   // thread-safe.
   void Create();
-  // Removes what Create has created if no variant has passed since and no other process uses it,
-  // after which the object may only be destroyed.
-  void RemoveIfUnused();
+  // Removes what Create has created if no variant has passed since and no other process uses it.
+  ~BuildFolder();
 
   const std::filesystem::path& out() const { return out_; }
   cache::FileDigests& digests() { return *digests_; }
