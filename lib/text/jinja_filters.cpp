@@ -650,24 +650,25 @@ constexpr std::string_view kTests[] = {
 
 }  // namespace
 
-Parameters::Parameters(Runtime& runtime, std::string_view function, const Arguments& arguments,
+Parameters::Parameters(Runtime& runtime, std::string function, const Arguments& arguments,
                        std::initializer_list<std::string_view> names, size_t required)
-    : runtime_(runtime), function_(function), values_(names.size()) {
+    : runtime_(runtime), function_(std::move(function)), values_(names.size()) {
   if (arguments.positional.size() > names.size())
-    runtime.Fail(fmt::format("{} takes at most {} arguments, {} are given", function, names.size(),
+    runtime.Fail(fmt::format("{} takes at most {} arguments, {} are given", function_, names.size(),
                              arguments.positional.size()));
   for (size_t i = 0; i < arguments.positional.size(); ++i) values_[i] = &arguments.positional[i];
   for (const auto& [name, value] : arguments.named) {
     const auto found = std::find(names.begin(), names.end(), name);
-    if (found == names.end()) runtime.Fail(fmt::format("{} has no parameter '{}'", function, name));
+    if (found == names.end())
+      runtime.Fail(fmt::format("{} has no parameter '{}'", function_, name));
     const Value*& place = values_[static_cast<size_t>(found - names.begin())];
     if (place)
-      runtime.Fail(fmt::format("{} has two values for the parameter '{}'", function, name));
+      runtime.Fail(fmt::format("{} has two values for the parameter '{}'", function_, name));
     place = &value;
   }
   for (size_t i = 0; i < required; ++i)
     if (!values_[i])
-      runtime.Fail(fmt::format("{} requires the argument '{}'", function, *(names.begin() + i)));
+      runtime.Fail(fmt::format("{} requires the argument '{}'", function_, *(names.begin() + i)));
 }
 bool Parameters::Flag(size_t i, bool missing) const {
   return values_[i] ? Truth(*values_[i]) : missing;

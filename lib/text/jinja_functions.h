@@ -6,16 +6,18 @@
 
 #include <ctime>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "lib/text/jinja_value.h"
 
 namespace mlc::text::jinja {
 
-// Arguments by the names of the parameters, as in Python.
+// Arguments by the names of the parameters, as in Python. Points into the arguments, which must
+// outlive it; `function` is what error texts call the function.
 class Parameters {
  public:
-  Parameters(Runtime& runtime, std::string_view function, const Arguments& arguments,
+  Parameters(Runtime& runtime, std::string function, const Arguments& arguments,
              std::initializer_list<std::string_view> names, size_t required = 0);
   // Null if the argument was not given.
   const Value* operator[](size_t i) const { return values_[i]; }
@@ -25,7 +27,7 @@ class Parameters {
 
  private:
   Runtime& runtime_;
-  std::string_view function_;
+  std::string function_;
   std::vector<const Value*> values_;
 };
 

@@ -418,8 +418,9 @@ Value CallGlobal(Runtime& runtime, std::string_view name, const Arguments& argum
   if (name == "namespace") return Filled(runtime, arguments, Type::kNamespace);
   if (name == "strftime_now") return TimeText(runtime, arguments, now);
   if (name == "raise_exception")
-    runtime.Fail(fmt::format("the chat template rejects the conversation: {}",
-                             Parameters(runtime, name, arguments, {"message"}, 1).Text(0, "")));
+    runtime.Fail(
+        fmt::format("the chat template rejects the conversation: {}",
+                    Parameters(runtime, std::string(name), arguments, {"message"}, 1).Text(0, "")));
   runtime.Unsupported(fmt::format("the function '{}'", name));
 }
 

@@ -69,6 +69,11 @@ TEST_CASE("jinja: errors have a line and a column of the template", "[jinja]") {
         "chat-template: a recursive loop is not supported in chat templates at line 1:15");
   CHECK(FaultOf("{{ 'a'.encode() }}").find("the method encode of str is not supported") !=
         std::string::npos);
+  // The name of the function outlives the call that made it.
+  CHECK(FaultOf("{{ 'a'.center('x') }}") ==
+        "chat-template: the method center requires an integer, not str at line 1:14");
+  CHECK(FaultOf("{{ 'a'|truncate('x') }}") ==
+        "chat-template: the filter truncate requires an integer, not str at line 1:8");
   CHECK(FaultOf("{{ 9223372036854775807 + 1 }}").find("beyond 64 bits") != std::string::npos);
   CHECK(FaultOf("{% if x %}").find("expected endif") != std::string::npos);
   CHECK(FaultOf("{{ raise_exception('no') }}") ==
