@@ -4,7 +4,7 @@ In small real models, each constant of the weight file with at least 64 elements
 doubled. If this moves an output by more than twice the budget on the model's own inputs, verify with 16 samples has to fail. At
 least 98 % of these corruptions have to be detected; the others are listed.
 
-MLC_CORRUPT is the number of models (default 5, all: 10). With an argument, only models whose name contains it run.
+MLC_CORRUPT is the number of models (default 3, all: 10). With an argument, only models whose name contains it run.
 """
 import os
 import pathlib
@@ -110,7 +110,7 @@ def jobs(model, folder):
 
 def main():
     wanted = sys.argv[1] if len(sys.argv) > 1 else ""
-    names = MODELS[:int(os.environ.get("MLC_CORRUPT", 5))] if not wanted else [n for n in MODELS if wanted in n]
+    names = MODELS[:int(os.environ.get("MLC_CORRUPT", 3))] if not wanted else [n for n in MODELS if wanted in n]
     found = {m.name: m for m in models.models() if m.name in names}
     if not found:
         print(f"# corrupted constants: skipped, no corpus at {models.FOLDER}")

@@ -2,7 +2,7 @@
 old one or the complete new one, and no hidden files remain beside it, even before the next run.
 
 Each case waits until a number of bytes is staged and then acts. MLC_INTERRUPTS is the number of points for each command and signal
-(default 3).
+(default 2).
 """
 import contextlib
 import os
@@ -24,7 +24,7 @@ from driver import MLC, expect, run, run_tests
 from overwrite_test import tree
 
 MEGABYTES = 60
-MOMENTS = int(os.environ.get("MLC_INTERRUPTS", "3"))
+MOMENTS = int(os.environ.get("MLC_INTERRUPTS", "2"))
 SECONDS = 120
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 skipped = []
