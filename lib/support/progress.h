@@ -7,9 +7,11 @@
 
 namespace mlc {
 
+inline constexpr double kUnknownShare = -1;
+
 struct ProgressStep {
   std::string_view name;       // what is done: "writing weights"
-  double share = 0;            // how much of it, from 0 to 1
+  double share = 0;            // how much of it, from 0 to 1, or kUnknownShare
   uint64_t done = 0, of = 0;   // the same as numbers of `unit`; 0 of 0: unknown
   std::string_view unit = {};  // "bytes", "samples", "tokens"
   std::string_view item = {};  // what is being worked on, e.g. the name of a weight

@@ -5,10 +5,16 @@
 namespace mlc::driver {
 
 DiffResult Diff(const std::filesystem::path& a, const std::filesystem::path& b,
-                Diagnostics& diagnostics) {
+                Diagnostics& diagnostics, const Progress& progress) {
+  const auto report = [&](std::string_view step, const std::string& item = {}) {
+    if (progress) progress({.name = step, .share = kUnknownShare, .item = item});
+  };
   DiffResult result;
+  report("importing", a.string());
   result.a = std::make_shared<Program>(Import(a, {}, diagnostics));
+  report("importing", b.string());
   result.b = std::make_shared<Program>(Import(b, {}, diagnostics));
+  report("comparing weights");
   result.found = verify::Diff(*result.a, *result.b);
   return result;
 }

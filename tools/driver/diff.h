@@ -8,6 +8,7 @@
 
 #include "lib/ir/program.h"
 #include "lib/support/error.h"
+#include "lib/support/progress.h"
 #include "lib/verify/program_diff.h"
 
 namespace mlc::driver {
@@ -27,6 +28,6 @@ std::string FunctionInDiff(const Operation& op);
 
 // Compares models of any format. Throws the errors of Import.
 DiffResult Diff(const std::filesystem::path& a, const std::filesystem::path& b,
-                Diagnostics& diagnostics);
+                Diagnostics& diagnostics, const Progress& progress = {});
 
 }  // namespace mlc::driver

@@ -91,7 +91,12 @@ bool Precompile(const fs::path& package, const fs::path& output, const Precompil
 
 void MakeBundle(const fs::path& package, const fs::path& output, const fs::path& name,
                 bool take_weights, const PrecompileOptions& options, Diagnostics& diagnostics) {
+  const auto report = [&](std::string_view step) {
+    if (options.progress) options.progress({.name = step, .share = kUnknownShare});
+  };
+  report("importing");
   Program program = coreml::ImportCoreml(package, diagnostics);
+  report(take_weights ? "writing the bundle" : "copying weights");
   coreml::WriteBundle(program, ModelFolder(package), output,
                       {.class_name = name.stem().string(),
                        .compiler_version = options.versions.compiler,

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "lib/support/error.h"
+#include "lib/support/progress.h"
 
 namespace mlc::driver {
 
@@ -23,6 +24,7 @@ struct PrecompileOptions {
   BundleVersions versions;
   bool force = false;           // replace existing output
   std::filesystem::path cache;  // folder of a FolderCache; empty: none
+  Progress progress = {};
 };
 
 // Writes the bundle of a .mlpackage or .mlmodel, or copies it from the cache; returns whether it

@@ -500,6 +500,10 @@ bool ComputesInFp16(const Program& package) {
 VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
                     const VerifyOptions& options, Diagnostics& diagnostics) {
   RequireOrder(source_path, package_path);
+  const auto report = [&](std::string_view step) {
+    if (options.progress) options.progress({.name = step, .share = kUnknownShare});
+  };
+  report("importing");
   const ImportOptions sizes{.shapes = options.import.shapes, .dims = options.import.dims};
   Program package = ImportToRun(package_path, sizes, true, diagnostics);
   const ImportOptions import = AsCompiled(options.import, source_path, package_path, diagnostics);
@@ -581,10 +585,12 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
                           exact, faithful},
                          options.tokens, options.make_up.seed, budgets, result.outputs);
     }
-    if (options.layers)
+    if (options.layers) {
+      report("comparing layers");
       function.layers =
           verify::CompareLayers(*check.source, check.source_steps, exact, *check.package,
                                 check.package_steps, faithful, result.budgets.all);
+    }
   }
   if (!options.tokens.empty() && std::ranges::none_of(result.functions, [](const auto& function) {
         return function.language.has_value() || IsEncoder(*function.source);

@@ -8,6 +8,7 @@
 #include "tools/driver/json_results.h"
 #include "tools/driver/reports.h"
 #include "tools/mlc/command.h"
+#include "tools/mlc/progress_line.h"
 #include "tools/mlc/terminal.h"
 
 namespace mlc::driver {
@@ -47,7 +48,10 @@ struct DiffArguments {
 };
 
 int RunDiff(const DiffArguments& given, Session& session) {
-  const DiffResult result = Diff(given.a, given.b, session.diagnostics);
+  const DiffResult result = [&] {
+    ProgressLine line(session);
+    return Diff(given.a, given.b, session.diagnostics, line.Showing());
+  }();
   const verify::ProgramDiff& diff = result.found;
   int code = diff.same() ? 0 : 3;
   if (!given.reports.empty()) WriteReports(DiffReport(given.a, given.b, result), given.reports);

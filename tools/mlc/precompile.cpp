@@ -4,6 +4,7 @@
 
 #include "tools/driver/output_path.h"
 #include "tools/mlc/command.h"
+#include "tools/mlc/progress_line.h"
 
 namespace fs = std::filesystem;
 
@@ -19,7 +20,13 @@ int PrecompileRun(const PrecompileArguments& given, Session& session) {
   const fs::path& package = given.package;
   const fs::path usual = package.filename().replace_extension(".mlmodelc");
   const fs::path output = given.output.empty() ? usual : OutputPath(given.output, usual);
-  const bool cached = Precompile(package, output, given.options, session.diagnostics);
+  bool cached = false;
+  {
+    ProgressLine line(session);
+    PrecompileOptions options = given.options;
+    options.progress = line.Showing();
+    cached = Precompile(package, output, options, session.diagnostics);
+  }
   if (session.json) {
     nlohmann::ordered_json json{{"bundle", fs::absolute(output).string()}};
     if (!given.options.cache.empty()) json["cached"] = cached;

@@ -7,6 +7,9 @@
 namespace mlc::driver {
 namespace {
 
+// Shorter work ends before anybody reads what it shows.
+constexpr std::chrono::seconds kSilence(1);
+
 // "1.2 of 2.6 GB", "3 of 16 samples"; in the unit of the larger number.
 std::string Amounts(const ProgressStep& step) {
   if (step.unit != "bytes")
@@ -35,17 +38,41 @@ ProgressLine::ProgressLine(const Session& session)
     : form_(session.json && FormOfProgress() == ProgressForm::kLine ? ProgressForm::kNone
                                                                     : FormOfProgress()) {}
 
+ProgressLine::~ProgressLine() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  ended_.notify_one();
+  if (late_.joinable()) late_.join();
+  Erase();
+}
+
 void ProgressLine::Show(const std::function<std::string()>& text) {
   using std::chrono::milliseconds;
   const auto every = form_ == ProgressForm::kLine ? milliseconds(100) : milliseconds(1000);
+  const std::lock_guard lock(mutex_);
   const Clock::time_point now = Clock::now();
   if (!shown() || (last_ && now - *last_ < every)) return;
   last_ = now;
-  std::string line = text();
   if (form_ == ProgressForm::kLines) {
-    fmt::print(stderr, "{}\n", line);
-    return;
+    fmt::print(stderr, "{}\n", text());
+  } else if (now - start_ >= kSilence) {
+    Print(text());
+  } else {
+    early_ = text();
+    if (!late_.joinable()) late_ = std::thread([this] { ShowLate(); });
   }
+}
+
+void ProgressLine::ShowLate() {
+  std::unique_lock lock(mutex_);
+  ended_.wait_until(lock, start_ + kSilence, [&] { return ending_; });
+  if (!ending_ && !on_screen_ && !early_.empty()) Print(early_);
+}
+
+void ProgressLine::Print(const std::string& text) {
+  std::string line = text;
   if (const size_t columns = Columns(stderr); columns > 1 && line.size() >= columns)
     line.resize(columns - 1);
   fmt::print(stderr, "\r\033[K{}", line);
@@ -54,6 +81,9 @@ void ProgressLine::Show(const std::function<std::string()>& text) {
 }
 
 std::string ProgressLine::Describe(const ProgressStep& step) {
+  if (step.share == kUnknownShare && step.unit.empty())
+    return fmt::format("{} ...{}", step.name,
+                       step.item.empty() ? "" : fmt::format(" ({})", step.item));
   std::string text = fmt::format("{}: ", step.name);
   if (step.of == 0 && !step.unit.empty())
     text += Amounts(step);
@@ -81,13 +111,16 @@ Progress ProgressLine::Showing() {
       begin_ = Clock::now();
       share_ = step.share;
       done_ = step.done;
-      if (form_ == ProgressForm::kLines) last_.reset();  // each step has a line
+      const std::lock_guard lock(mutex_);
+      last_.reset();  // each step is shown
     }
     Show([&] { return Describe(step); });
   };
 }
 
 void ProgressLine::Erase() {
+  const std::lock_guard lock(mutex_);
+  early_.clear();
   if (!on_screen_) return;
   on_screen_ = false;
   fmt::print(stderr, "\r\033[K");
