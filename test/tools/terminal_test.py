@@ -279,6 +279,17 @@ def test_tables_fit_the_terminal(folder):
         assert arguments == ["ops", "model.onnx"] or cut
 
 
+def test_general_options_before_the_command(folder):
+    after = expect(folder.mlc("inspect", "model.onnx", "--json", "--quiet"), 0).stdout
+    for before in (["--json", "-q"], ["--quiet", "--json"], ["--progress", "none", "--json"], ["--color=never", "--json"]):
+        assert expect(folder.mlc(*before, "inspect", "model.onnx"), 0).stdout == after, before
+    assert run("--help", "inspect").stdout == run("inspect", "--help").stdout
+    expect(folder.mlc("--quite", "inspect", "model.onnx"), 2, 'unknown option "--quite"')
+    expect(folder.mlc("--target", "iOS17", "compile", "model.onnx"), 2, 'unknown option "--target"')
+    expect(folder.mlc("--color"), 2)
+    expect(folder.mlc("--color", "sometimes", "doctor"), 2, "sometimes")
+
+
 def test_progress(folder):
     """Work that lasts a second has a line on a terminal, shorter work has none; --progress plain has one for each step."""
     folder.packaged()

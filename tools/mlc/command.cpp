@@ -249,6 +249,26 @@ Error UsageError(const CLI::ParseError& error, const CLI::App& app,
   return Error("usage", error.what());
 }
 
+// Options of all commands, and --json, may precede the command, as in "mlc --quiet compile": the
+// command is moved before them.
+void PutCommandFirst(std::vector<std::string>& words, const CommandLine& line) {
+  TerminalSettings settings;
+  bool quiet = false;
+  std::vector<Option> options = GeneralTable(settings, quiet);
+  options.push_back(JsonOption());
+  size_t at = 0;
+  while (at < words.size() && words[at].starts_with('-')) {
+    const size_t equals = words[at].find('=');
+    const std::string name = words[at] == "-q" ? "--quiet" : words[at].substr(0, equals);
+    const auto option = std::ranges::find(options, name, &Option::key);
+    if (option == options.end()) return;
+    at += option->IsSwitch() || equals != std::string::npos ? 1 : 2;
+  }
+  if (at > 0 && at < words.size() && FindCommand(words[at], line))
+    std::rotate(words.begin(), words.begin() + static_cast<ptrdiff_t>(at),
+                words.begin() + static_cast<ptrdiff_t>(at) + 1);
+}
+
 // Settings that also concern errors of the command line itself.
 void SetTerminalEarly(const std::vector<std::string>& words) {
   TerminalSettings settings;
@@ -311,6 +331,7 @@ int RunCommandLine(std::string_view program, std::string_view summary,
   const CommandLine line{program, summary, commands};
   const std::vector<std::string> given_words(argv + std::min(argc, 1), argv + argc);
   std::vector<std::string> words = given_words;
+  if (line.has_subcommands()) PutCommandFirst(words, line);
   const bool json = std::ranges::find(words, "--json") != words.end();
   SetTerminalEarly(words);
   HandleSignals([json](const Error& error) {
