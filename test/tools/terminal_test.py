@@ -277,6 +277,13 @@ def test_tables_fit_the_terminal(folder):
         whole = expect(folder.mlc(*arguments, environment=PLAIN), 0).stdout.splitlines()
         assert len(whole) == len(lines) and all(any(line.startswith(short[:-1]) for line in whole) for short in cut)
         assert arguments == ["ops", "model.onnx"] or cut
+    folder.packaged()
+    for arguments in (["inspect", "model.mlpackage", "--weights"], ["opt", "model.mlpackage", "--compress", "pal4", "-o", "c.mlpackage"]):
+        rows = [line for line in on_terminal(*arguments, folder=folder.path)[1].replace("\r", "").splitlines() if line.endswith((" bits", " dB"))]
+        long = [line for line in rows if "\u2026" in line]
+        assert len(rows) > 1 and all(len(line) <= 80 for line in rows), rows
+        assert long or arguments[0] == "opt", rows
+        assert "\u2026" not in run(*arguments, "--force" if arguments[0] == "opt" else "--ops", folder=folder.path, environment=PLAIN).stdout
 
 
 def test_general_options_before_the_command(folder):

@@ -23,7 +23,8 @@ bool Differs(const WeightReport& weight) {
 }
 
 std::string Line(const WeightReport& weight) {
-  return fmt::format("  {:<40} {:<16} {:<22} {:>9}\n", weight.name,
+  constexpr size_t kOthers = 52;  // characters of a row without its name
+  return fmt::format("  {} {:<16} {:<22} {:>9}\n", NameColumn(weight.name, kOthers, stderr),
                      fmt::format("[{}]", fmt::join(weight.dims, ",")),
                      weight.compressed ? weight.used : "unchanged",
                      weight.compressed ? SnrText(weight.snr()) : "");

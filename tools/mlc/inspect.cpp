@@ -70,10 +70,12 @@ void Print(const InspectResult& result, const std::filesystem::path& model,
              Counted(std::ssize(result.weights), "tensor"),
              Counted(result.weight_elements, "element"), BytesText(result.weight_bytes),
              BitsOf(result.weight_bytes, result.weight_elements));
+  constexpr size_t kOthers = 53;  // characters of a row without its name
   if (given.weights)
     for (const analysis::Weight& weight : result.weights)
-      fmt::print("  {:<40} {:<6} {:<20} {:>10}  {:5.2f} bits{}{}\n", weight.name,
-                 Name(weight.dtype), fmt::format("[{}]", fmt::join(weight.dims, ",")), weight.bytes,
+      fmt::print("  {} {:<6} {:<20} {:>10}  {:5.2f} bits{}{}\n",
+                 NameColumn(weight.name, kOthers, stdout), Name(weight.dtype),
+                 fmt::format("[{}]", fmt::join(weight.dims, ",")), weight.bytes,
                  BitsOf(weight.bytes, weight.elements()), weight.encoding.empty() ? "" : ", ",
                  weight.encoding);
   PrintOperators(result.operators, most_kinds);

@@ -108,6 +108,19 @@ std::string CutLines(std::string_view text, std::FILE* stream) {
   return cut;
 }
 
+std::string NameColumn(std::string_view name, size_t others, std::FILE* stream) {
+  constexpr size_t kLeast = 16, kUsual = 40;
+  const size_t columns = Columns(stream);
+  const size_t width =
+      columns > 1 ? std::max(columns > others ? columns - others : 0, kLeast) : std::string::npos;
+  if (name.size() <= width) return fmt::format("{:<{}}", name, std::min(width, kUsual));
+  size_t begin = width / 2, end = name.size() - (width - 1 - begin);
+  // Not within a character of UTF-8.
+  while (begin > 0 && (name[begin] & 0xC0) == 0x80) --begin;
+  while (end < name.size() && (name[end] & 0xC0) == 0x80) ++end;
+  return fmt::format("{}…{}", name.substr(0, begin), name.substr(end));
+}
+
 void PrintColored(std::FILE* stream, std::string_view text) {
   if (!HasColor(stream)) {
     fmt::print(stream, "{}", text);

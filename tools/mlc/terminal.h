@@ -33,6 +33,10 @@ size_t Columns(std::FILE* stream);
 bool HasColor(std::FILE* stream);
 // The lines of a table, cut at the width of the stream's terminal.
 std::string CutLines(std::string_view text, std::FILE* stream);
+// The column of a name in a table whose other columns have `others` characters: 40 characters or more,
+// or what a narrower terminal has room for. There, the middle of a longer name is replaced by an
+// ellipsis, because its ends tell names apart.
+std::string NameColumn(std::string_view name, size_t others, std::FILE* stream);
 // Prints text in which verdicts and severities ("FAILED" and "error[" at the beginning of a line, or
 // "ok" before two spaces) are coloured, if the stream has colours. The only place that writes them.
 void PrintColored(std::FILE* stream, std::string_view text);
