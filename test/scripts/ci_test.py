@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import threading
 import unittest
@@ -125,6 +126,9 @@ class Server(http.server.BaseHTTPRequestHandler):
         path = urllib.parse.urlsplit(self.path)
         query = urllib.parse.parse_qs(path.query)
         self.seen.append(self.path)
+        if "/releases/" in path.path:  # public
+            content = self.files.get(path.path)
+            return self.reply(404 if content is None else 200, content or b"")
         if path.path.startswith("/storage/"):  # rejects credentials, which belong to another server
             return self.reply(400 if "Authorization" in self.headers else 200, self.artifacts[int(path.path[9:])]["data"])
         if not self.allowed():
@@ -194,13 +198,14 @@ class WithServer(unittest.TestCase):
 
 
 class GitHub(WithServer):
-    def run_action(self, event="push", recipes="models/*.json"):
+    def run_action(self, event="push", recipes="models/*.json", ref="main", release="", sha256=""):
         """Runs the steps as a runner does; returns (exit code of the job, output)."""
         expressions = {"inputs.recipes": recipes, "inputs.artifact": "coreml-models", "inputs.token": TOKEN,
-                       "github.event.number": "7"}
+                       "inputs.release": release, "inputs.sha256": sha256, "github.event.number": "7",
+                       "github.server_url": self.address, "github.action_repository": "o/mlc", "github.action_ref": ref}
         environment = self.environment | {
             "GITHUB_ACTION_PATH": str(self.folder / "mlc" / "scripts" / "ci"), "GITHUB_REPOSITORY": "o/r",
-            "GITHUB_API_URL": self.address}
+            "GITHUB_API_URL": self.address, "RUNNER_TEMP": str(self.folder / "temporary")}
         for name in ("PATH", "OUTPUT", "STEP_SUMMARY"):
             (self.folder / name).write_text("")
             environment[f"GITHUB_{name}"] = str(self.folder / name)
@@ -272,6 +277,54 @@ class GitHub(WithServer):
         self.assertEqual(len(Server.comments), 1, "the comment is replaced")
         self.assertIn("**2 checks failed**", Server.comments[0]["body"])
         self.assertEqual(len(Server.artifacts), 4, "a failed build is kept too")
+
+    def publish(self, sums=None):
+        """Publishes version 0.1.0 with mlc in a tarball for this machine; returns its hash."""
+        name = f"mlc-0.1.0-linux-{os.uname().machine}"
+        data = io.BytesIO()
+        with tarfile.open(fileobj=data, mode="w:xz") as archive:
+            link = tarfile.TarInfo(f"{name}/bin/mlc")
+            link.type, link.linkname = tarfile.SYMTYPE, str(MLC)
+            archive.addfile(link)
+        digest = hashlib.sha256(data.getvalue()).hexdigest()
+        folder = "/o/mlc/releases/download/v0.1.0"
+        Server.files[f"{folder}/{name}.tar.xz"] = data.getvalue()
+        Server.files[f"{folder}/SHA256SUMS"] = (f"{digest}  {name}.tar.xz\n" if sums is None else sums).encode()
+        return digest
+
+    def built(self):
+        return (self.folder / "mlc" / "build" / "bin" / "mlc").exists()
+
+    @unittest.skipUnless(os.uname().sysname == "Linux" and shutil.which("curl") and shutil.which("xz"), "no Linux with curl and xz")
+    def test_a_release_is_used(self):
+        write_recipe(self.repository)
+        digest = self.publish()
+        for arguments in ({"ref": "v0.1.0"}, {"release": "0.1.0"}, {"ref": "v0.1.0", "sha256": digest}):
+            code, output = self.run_action(**arguments)
+            self.assertEqual(code, 0, output)
+            self.assertIn(f"mlc: release 0.1.0, SHA-256 {digest}", output)
+            self.assertFalse(self.built())
+
+    @unittest.skipUnless(os.uname().sysname == "Linux" and shutil.which("curl") and shutil.which("xz"), "no Linux with curl and xz")
+    def test_another_checksum_fails_the_job(self):
+        write_recipe(self.repository)
+        for sums, sha256 in ((f"{'0' * 64}  mlc-0.1.0-linux-{os.uname().machine}.tar.xz\n", ""), (None, "1" * 64)):
+            digest = self.publish(sums)
+            code, output = self.run_action(ref="v0.1.0", sha256=sha256)
+            self.assertEqual(code, 1, output)
+            self.assertIn(f"has SHA-256 {digest}, expected {sha256 or '0' * 64}", output)
+            self.assertFalse(self.built())
+            self.assertFalse((self.folder / "temporary" / "mlc").exists())
+
+    def test_without_a_release_mlc_is_built(self):
+        write_recipe(self.repository)
+        self.publish("another file\n")
+        for arguments in ({"ref": "main"}, {"ref": "v0.1.0", "release": "none"}, {"ref": "v0.2.0"}, {"ref": "v0.1.0"}):
+            code, output = self.run_action(**arguments)
+            self.assertEqual(code, 0, output)
+            self.assertIn("; building it", output)
+            self.assertTrue(self.built())
+            shutil.rmtree(self.folder / "mlc" / "build")
 
     def test_parity(self):
         write_recipe(self.repository)
