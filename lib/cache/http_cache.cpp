@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <thread>
@@ -47,6 +48,21 @@ constexpr const char* kLibrary = "libcurl.4.dylib";
 #else
 constexpr const char* kLibrary = "libcurl.so.4";
 #endif
+
+// Returns the file of certificates to trust, or nullptr for libcurl's default. libcurl itself ignores SSL_CERT_FILE, OpenSSL's
+// variable, and Debian's libcurl, which releases bring to other systems, knows Debian's place alone.
+const char* Certificates() {
+  if (const char* chosen = std::getenv("SSL_CERT_FILE")) return chosen;
+#ifndef __APPLE__
+  std::error_code ignored;
+  for (const char* place : {"/etc/ssl/certs/ca-certificates.crt",  // Debian
+                            "/etc/pki/tls/certs/ca-bundle.crt",    // Fedora
+                            "/etc/ssl/ca-bundle.pem",              // openSUSE
+                            "/etc/ssl/cert.pem"})                  // Alpine
+    if (fs::exists(place, ignored)) return place;
+#endif
+  return nullptr;
+}
 
 CurlFunctions Load() {
   // Never unloaded: libraries that it uses have state of threads.
@@ -235,6 +251,8 @@ long HttpCache::Perform(const std::string& path, Transfer& transfer) {
   curl.set_option(easy, CURLOPT_HTTPHEADER, curl_->headers);
   curl.set_option(easy, CURLOPT_USERAGENT, "mlc");
   curl.set_option(easy, CURLOPT_NOSIGNAL, 1L);
+  if (const char* certificates = Certificates())
+    curl.set_option(easy, CURLOPT_CAINFO, certificates);
   curl.set_option(easy, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_OPTIONAL));
   curl.set_option(easy, CURLOPT_HTTPAUTH, static_cast<long>(CURLAUTH_BASIC));
   curl.set_option(easy, CURLOPT_CONNECTTIMEOUT,

@@ -6,6 +6,7 @@ import pathlib
 import re
 import shlex
 import shutil
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -80,6 +81,33 @@ def test_a_cache_on_a_server_needs_no_library_of_the_system(_):
             shown = inside(root.path, f"{PLACE}/bin/mlc", "build", "/mlc/manifests/digits.json", "--cache", server.url,
                            folder=f"/mlc/build/quickstart/{out}")
     assert server.count("PUT", "/") > 1 and "from the cache" in shown, shown
+
+
+def test_https_uses_the_certificates_of_the_system(folder):
+    if not shutil.which("openssl"):
+        print(f"# {TITLE}, https: skipped, openssl is not installed")
+        return
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=cache", "-addext",
+                    "subjectAltName=IP:127.0.0.1", "-keyout", folder / "key", "-out", folder / "certificate"], check=True,
+                   capture_output=True)
+    fedora, own = root.path / "etc/pki/tls/certs/ca-bundle.crt", root.path / "own.pem"
+    with cache_server.CacheServer() as server:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(folder / "certificate", folder / "key")
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+
+        def build(**environment):
+            shutil.rmtree(root.path / "mlc/build/secure", ignore_errors=True)
+            (root.path / "mlc/build/secure").mkdir()
+            return inside(root.path, f"{PLACE}/bin/mlc", "build", "/mlc/manifests/digits.json", "--cache",
+                          server.url.replace("http:", "https:"), folder="/mlc/build/secure", environment=environment)
+
+        assert "certificate" in build() and not server.requests
+        for place, environment in ((own, {"SSL_CERT_FILE": "/own.pem"}), (fedora, {})):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(folder / "certificate", place)
+            shown = build(**environment)
+        assert server.count("PUT", "/") > 1 and "from the cache" in shown, shown
 
 
 def test_every_library_is_inside(_):

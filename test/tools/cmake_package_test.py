@@ -22,7 +22,7 @@ message(STATUS "package: ${package}")
 
 
 def prefix(folder):
-    """What `cmake --install build --component tools` installs, of the tools that are built."""
+    """What `cmake --install build --component mlc` installs, of the tools that are built."""
     prefix = folder / "prefix"
     (prefix / "bin").mkdir(parents=True)
     (prefix / "lib/cmake/mlc").mkdir(parents=True)

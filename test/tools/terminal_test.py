@@ -421,9 +421,10 @@ def test_completions_complete(folder):
 def test_installed_files(folder):
     if not (BUILD / "cmake_install.cmake").exists():
         return
-    done = subprocess.run(["cmake", "--install", str(BUILD), "--component", "tools", "--prefix", str(folder / "root")],
-                          capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    for component in ("mlc", "mlc-run"):
+        done = subprocess.run(["cmake", "--install", str(BUILD), "--component", component, "--prefix", str(folder / "root")],
+                              capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
     for name in ("man/man1/mlc.1", "man/man1/mlc-compile.1", "man/man1/mlc-run.1", "bash-completion/completions/mlc",
                  "zsh/site-functions/_mlc", "zsh/site-functions/_mlc-run", "fish/vendor_completions.d/mlc.fish"):
         assert (folder / "root" / "share" / name).stat().st_size > 0, name

@@ -29,9 +29,10 @@ def functions():
 
 def install(folder):
     """Installs libmlc alone, without C++ headers, and returns its folder."""
-    done = subprocess.run(["cmake", "--install", driver.BUILD, "--component", "libmlc", "--prefix", folder / "installed"],
-                          capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    for component in ("libmlc", "libmlc-dev"):
+        done = subprocess.run(["cmake", "--install", driver.BUILD, "--component", component, "--prefix", folder / "installed"],
+                              capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
     return folder / "installed"
 
 
