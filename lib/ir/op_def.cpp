@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lib/ir/program.h"
+#include "lib/ir/target_systems.h"
 
 namespace mlc {
 
@@ -51,6 +52,17 @@ std::string_view TargetName(Opset opset) {
   for (const TargetRow& row : kTargets)
     if (row.opset == opset) return row.systems[0];
   return "unknown";
+}
+
+std::vector<SystemRelease> SystemsOf(Opset target) {
+  std::vector<SystemRelease> releases;
+  for (const TargetRow& row : kTargets)
+    for (std::string_view name : row.systems)
+      if (row.opset == target && !name.empty()) {
+        const size_t digits = name.find_first_of("0123456789");
+        releases.push_back({name.substr(0, digits), name.substr(digits)});
+      }
+  return releases;
 }
 
 std::string_view OpsetName(Opset opset) {

@@ -39,6 +39,17 @@ std::string ShapesText(const Port& port) {
   return fmt::format("{}", fmt::join(shapes, ", "));
 }
 
+std::string AllowedSizesText(const Function& function, const Port& port, const Shape& shape) {
+  if (port.enumerated_shapes.size() > 1 && port.enumerated_shapes[0].size() > 1)
+    return "one of " + ShapesText(port);
+  std::vector<std::string> texts;
+  for (const Dim& dim : shape)
+    if (std::string text = SizesText(function, dim);
+        !text.empty() && std::ranges::find(texts, text) == texts.end())
+      texts.push_back(text);
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
 std::string OpenSizesText(const Function& function) {
   std::vector<std::string> texts;
   for (const Value* input : InputValues(function))

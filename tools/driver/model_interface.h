@@ -26,6 +26,9 @@ std::string InputNameOf(const Function& function, const std::string& name);
 std::string SizesText(const Function& function, const Dim& dim);
 // "[1, 2], [3, 4]": the enumerated shapes of an input.
 std::string ShapesText(const Port& port);
+// The sizes that an input of this shape may have: "n in 1..4096, m in 8|16", or "one of [1, 2], [3, 4]"
+// if a package enumerates shapes; "" if all are fixed.
+std::string AllowedSizesText(const Function& function, const Port& port, const Shape& shape);
 // "n in 1..4096, m in 8|16": the open sizes of all inputs, "" if all are fixed.
 std::string OpenSizesText(const Function& function);
 

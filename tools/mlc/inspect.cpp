@@ -7,6 +7,7 @@
 
 #include "lib/report/render.h"
 #include "lib/support/json_text.h"
+#include "tools/driver/app_code.h"
 #include "tools/driver/compiled_model_cache.h"
 #include "tools/driver/json_results.h"
 #include "tools/driver/reports.h"
@@ -35,7 +36,7 @@ void PrintOperators(const std::map<std::string, int64_t>& counts, size_t most) {
 struct InspectArguments {
   std::vector<std::string> models;
   InspectOptions options;
-  bool ops = false, weights = false, dot = false;
+  bool ops = false, weights = false, dot = false, swift = false, objective_c = false;
   std::vector<std::filesystem::path> reports;
 };
 
@@ -88,10 +89,26 @@ struct FilesRow {
 };
 constexpr FilesRow kPrintFiles[] = {{"gguf", PrintGguf}, {"safetensors", PrintFolder}};
 
+// Prints the code that loads and calls a package.
+void PrintAppCode(const InspectResult& result, const std::filesystem::path& model,
+                  const InspectArguments& given, const Session& session, Json& document) {
+  if (result.frontend->IsSource())
+    throw Error("usage", "{} requires a package, not {}", given.swift ? "--swift" : "--objc",
+                result.frontend->what)
+        .Help("compile it first: an app calls the package by the package's names");
+  const std::string code = given.swift ? SwiftCode(result, model) : ObjectiveCCode(result, model);
+  if (session.json)
+    document = {{"format", result.frontend->name}, {given.swift ? "swift" : "objc", code}};
+  else
+    fmt::print("{}", code);
+}
+
 int InspectOne(const InspectArguments& given, const std::filesystem::path& model, Session& session,
                Json& document) {
   // Describe the files instead of the program.
-  const bool files = !given.options.text && !given.ops && !given.dot && given.reports.empty();
+  const bool code = given.swift || given.objective_c;
+  const bool files =
+      !given.options.text && !given.ops && !given.dot && !code && given.reports.empty();
   const Frontend& frontend = FrontendOf(model);
   if (!given.options.text || frontend.IsSource())
     Refuse({"--compiler-version", "--mil-version"},
@@ -104,10 +121,15 @@ int InspectOne(const InspectArguments& given, const std::filesystem::path& model
       return 0;
     }
   if (given.dot) Refuse({"--mil", "--ops", "--weights", "--json"}, "--dot prints a graph", session);
+  if (code)
+    Refuse({"--mil", "--ops", "--weights", "--dot", given.swift ? "--objc" : "--swift"},
+           given.swift ? "--swift prints code" : "--objc prints code", session);
   InspectResult result = Inspect(model, given.options, session.diagnostics);
   if (!given.reports.empty())
     WriteReports(InspectReport(model, result, given.options), given.reports);
-  if (given.dot)
+  if (code)
+    PrintAppCode(result, model, given, session, document);
+  else if (given.dot)
     fmt::print("{}",
                report::Dot(report::Joined(model.filename().string(),
                                           GraphOfModel(model, result, given.options).graphs)));
@@ -148,13 +170,16 @@ Command InspectCommand() {
               Switch(given->options.text)}),
       Common({"--dot", "", "print the graph of the default function for Graphviz",
               Switch(given->dot)}),
+      Common({"--swift", "", "print the Swift code with which an app loads and calls a package",
+              Switch(given->swift)}),
+      {"--objc", "", "print such code in Objective-C", Switch(given->objective_c)},
       ReportOption(given->reports, false),
       JsonOption()};
   Append(BundleTable(given->options.versions), table);
   Append(ImportTable(given->options.import), table);
   return {"inspect",
           "Show the inputs, outputs, operators and weights of a model",
-          {"mlc inspect model.onnx --ops", "mlc inspect model.mlpackage --mil"},
+          {"mlc inspect model.onnx --ops", "mlc inspect model.mlpackage --swift > Model.swift"},
           std::move(table),
           [given](Session& session) { return RunInspect(*given, session); },
           {},

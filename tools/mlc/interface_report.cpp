@@ -11,16 +11,6 @@ namespace mlc::driver {
 
 namespace {
 
-// Suffix of an input's shape: its open sizes, or the shapes if a package enumerates several.
-std::string SizesText(const Function& function, const Port& port, const Shape& shape) {
-  if (port.enumerated_shapes.size() > 1 && port.enumerated_shapes[0].size() > 1)
-    return ", one of " + ShapesText(port);
-  std::string text;
-  for (const Dim& dim : shape)
-    if (std::string sizes = driver::SizesText(function, dim); !sizes.empty()) text += ", " + sizes;
-  return text;
-}
-
 const Shape& ShapeOf(const Type& type) {
   return type.kind == Type::Kind::kState ? type.elements[0].shape : type.shape;
 }
@@ -34,6 +24,10 @@ std::string ShownName(const Port& port) {
 
 std::string InterfaceText(const Function& function, size_t most) {
   std::string text;
+  auto sizes = [&](const Port& port, const Shape& shape) {
+    std::string allowed = AllowedSizesText(function, port, shape);
+    return allowed.empty() ? allowed : ", " + allowed;
+  };
   auto ports = [&](std::string_view title, const std::vector<Port>& list, auto value_of) {
     size_t width = 24;
     for (size_t i = 0; i < std::min(most, list.size()); ++i)
@@ -47,7 +41,7 @@ std::string InterfaceText(const Function& function, size_t most) {
                           image ? fmt::format(" {}{} image", coreml::ImageName(port.feature),
                                               port.dtype == DType::kFp16 ? " float16" : "")
                                 : "",
-                          title == "inputs" ? SizesText(function, port, value.type.shape) : "",
+                          title == "inputs" ? sizes(port, value.type.shape) : "",
                           port.optional ? ", optional" : "");
     }
     if (list.size() > most) text += fmt::format("{:<11}... {} more\n", "", list.size() - most);

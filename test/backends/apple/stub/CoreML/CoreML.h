@@ -8,9 +8,21 @@
 
 // On a Mac, the compiler rejects unguarded uses of these.
 #ifndef API_AVAILABLE
-#define MLC_STUB_macos(version) macos, introduced = version
-#define MLC_STUB_AVAILABLE(...) __attribute__((availability(__VA_ARGS__)))
-#define API_AVAILABLE(system) MLC_STUB_AVAILABLE(MLC_STUB_##system)
+#define MLC_STUB_ios(version) __attribute__((availability(ios, introduced = version)))
+#define MLC_STUB_macos(version) __attribute__((availability(macos, introduced = version)))
+#define MLC_STUB_tvos(version) __attribute__((availability(tvos, introduced = version)))
+#define MLC_STUB_watchos(version) __attribute__((availability(watchos, introduced = version)))
+#define MLC_STUB_visionos(version)  // clang 16 does not know it
+#define MLC_STUB_EACH1(a) MLC_STUB_##a
+#define MLC_STUB_EACH2(a, ...) MLC_STUB_##a MLC_STUB_EACH1(__VA_ARGS__)
+#define MLC_STUB_EACH3(a, ...) MLC_STUB_##a MLC_STUB_EACH2(__VA_ARGS__)
+#define MLC_STUB_EACH4(a, ...) MLC_STUB_##a MLC_STUB_EACH3(__VA_ARGS__)
+#define MLC_STUB_EACH5(a, ...) MLC_STUB_##a MLC_STUB_EACH4(__VA_ARGS__)
+#define MLC_STUB_SIXTH(a, b, c, d, e, f, ...) f
+#define API_AVAILABLE(...)                                                                 \
+  MLC_STUB_SIXTH(__VA_ARGS__, MLC_STUB_EACH5, MLC_STUB_EACH4, MLC_STUB_EACH3, MLC_STUB_EACH2, \
+                 MLC_STUB_EACH1, )                                                         \
+  (__VA_ARGS__)
 #endif
 
 #ifndef __APPLE__
@@ -174,6 +186,17 @@ API_AVAILABLE(macos(15.0))
     NSDictionary<NSString*, MLFeatureDescription*>* stateDescriptionsByName API_AVAILABLE(
         macos(15.0));
 @property(readonly, nonatomic) NSArray* classLabels;
+@end
+
+// Only declared: what code of apps calls, and backends/apple does not.
+typedef struct CGImage* CGImageRef;
+typedef NSString* MLFeatureValueImageOption;
+extern MLFeatureValueImageOption const MLFeatureValueImageOptionCropAndScale;
+@interface MLFeatureValue (MLImageConversion)
++ (instancetype)featureValueWithCGImage:(CGImageRef)cgImage
+                             constraint:(MLImageConstraint*)constraint
+                                options:(NSDictionary<MLFeatureValueImageOption, id>*)options
+                                  error:(NSError**)error;
 @end
 
 // --- Models ---
