@@ -39,9 +39,8 @@ class Identifiers {
     std::string base(name);
     for (char& c : base)
       if (!IsWordCharacter(static_cast<unsigned char>(c))) c = '_';
-    if (base.empty() || base == "_" || std::isdigit(static_cast<unsigned char>(base[0])))
-      base = "_" + base;
-    if (base.find_first_not_of('_') == std::string::npos) base = "value" + base;
+    if (base.find_first_not_of('_') == std::string::npos) base = "value";
+    if (std::isdigit(static_cast<unsigned char>(base[0]))) base = "_" + base;
     if (IsOfFamily(base)) base = "the_" + base;
     const bool keyword = std::ranges::binary_search(language_.keywords, base);
     if (std::ranges::binary_search(language_.taken, base) || (keyword && language_.quote == 0))
@@ -98,7 +97,7 @@ AppPort PortOf(const Function& function, const Port& port, const Value& value, b
   made.optional = input && port.optional;
   const Type& type = value.type.kind == Type::Kind::kState ? value.type.elements[0] : value.type;
   const std::string sizes = AllowedSizesText(function, port, type.shape);
-  if (value.def && value.def->is("classify")) {
+  if (value.def && value.def == coreml::FindClassifier(function)) {
     const std::vector<std::string> labels = ClassLabels(function);
     made.kind = type.is_tensor() ? AppPort::Kind::kLabel : AppPort::Kind::kProbabilities;
     made.dtype = type.is_tensor() ? type.dtype : type.elements[0].dtype;

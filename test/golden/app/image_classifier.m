@@ -17,7 +17,7 @@ API_AVAILABLE(ios(16.0), macos(13.0), tvos(16.0), watchos(9.0))
 @interface FruitV2PredictorOutput : NSObject
 /// The most probable class.
 @property(nonatomic, readonly) NSString *classLabel;
-/// The probability of each of the 6 classes: "apple", "banana", "cherry", "grape", "orange", ....
+/// The probability of each of the 6 classes: "apple", "banana", "cherry", "grape", "orange", ...
 @property(nonatomic, readonly) NSDictionary<NSString *, NSNumber *> *classLabel_probs;
 - (instancetype)init NS_UNAVAILABLE;
 @end
@@ -38,7 +38,7 @@ API_AVAILABLE(ios(16.0), macos(13.0), tvos(16.0), watchos(9.0))
 
 /// - image: Colour image, width 64, height 48. kCVPixelFormatType_32BGRA: Core ML puts the channels
 /// in the model's order (rgb).
-- (nullable FruitV2PredictorOutput *)predictionFromImage:(CVPixelBufferRef )image
+- (nullable FruitV2PredictorOutput *)predictionFromImage:(CVPixelBufferRef)image
     error:(NSError **)error;
 
 /// Scales a picture to the size of an image input and converts it to its pixel format; the
@@ -86,7 +86,7 @@ NS_ASSUME_NONNULL_END
     return _model ? self : nil;
 }
 
-- (nullable FruitV2PredictorOutput *)predictionFromImage:(CVPixelBufferRef )image
+- (nullable FruitV2PredictorOutput *)predictionFromImage:(CVPixelBufferRef)image
     error:(NSError **)error {
     NSMutableDictionary<NSString *, MLFeatureValue *> *values = [NSMutableDictionary dictionary];
     values[@"image"] = [MLFeatureValue featureValueWithPixelBuffer:image];

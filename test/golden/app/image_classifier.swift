@@ -29,7 +29,7 @@ final class FruitV2Predictor {
         /// The most probable class.
         let classLabel: String
         /// The probability of each of the 6 classes: "apple", "banana", "cherry", "grape",
-        /// "orange", ....
+        /// "orange", ...
         let classLabel_probs: [String: Double]
 
         init(_ features: MLFeatureProvider) {
