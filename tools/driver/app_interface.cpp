@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <set>
 
@@ -14,6 +15,63 @@
 namespace mlc::driver {
 
 namespace {
+
+// The Swift Programming Language, "Keywords and Punctuation".
+constexpr std::array<std::string_view, 55> kSwiftKeywords = {"Any",
+                                                             "Self",
+                                                             "as",
+                                                             "associatedtype",
+                                                             "await",
+                                                             "break",
+                                                             "case",
+                                                             "catch",
+                                                             "class",
+                                                             "continue",
+                                                             "default",
+                                                             "defer",
+                                                             "deinit",
+                                                             "do",
+                                                             "else",
+                                                             "enum",
+                                                             "extension",
+                                                             "fallthrough",
+                                                             "false",
+                                                             "fileprivate",
+                                                             "for",
+                                                             "func",
+                                                             "guard",
+                                                             "if",
+                                                             "import",
+                                                             "in",
+                                                             "init",
+                                                             "inout",
+                                                             "internal",
+                                                             "is",
+                                                             "let",
+                                                             "nil",
+                                                             "open",
+                                                             "operator",
+                                                             "precedencegroup",
+                                                             "private",
+                                                             "protocol",
+                                                             "public",
+                                                             "repeat",
+                                                             "rethrows",
+                                                             "return",
+                                                             "self",
+                                                             "static",
+                                                             "struct",
+                                                             "subscript",
+                                                             "super",
+                                                             "switch",
+                                                             "throw",
+                                                             "throws",
+                                                             "true",
+                                                             "try",
+                                                             "typealias",
+                                                             "var",
+                                                             "where",
+                                                             "while"};
 
 bool IsWordCharacter(unsigned char c) { return c < 0x80 && (std::isalnum(c) || c == '_'); }
 
@@ -136,6 +194,8 @@ AppPort PortOf(const Function& function, const Port& port, const Value& value, b
 }
 
 }  // namespace
+
+std::span<const std::string_view> SwiftKeywords() { return kSwiftKeywords; }
 
 AppInterface AppInterfaceOf(const Program& program, Opset needed,
                             const std::filesystem::path& model, const AppLanguage& language) {

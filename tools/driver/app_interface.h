@@ -45,6 +45,9 @@ struct AppLanguage {
   std::span<const std::string_view> families;
 };
 
+// Keywords that are reserved in declarations, statements and expressions of Swift, sorted.
+std::span<const std::string_view> SwiftKeywords();
+
 AppInterface AppInterfaceOf(const Program& program, Opset needed,
                             const std::filesystem::path& model, const AppLanguage& language);
 

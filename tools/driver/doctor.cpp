@@ -17,6 +17,7 @@
 #include "lib/passes/safe_masks.h"
 #include "lib/support/counted.h"
 #include "lib/support/mapped_file.h"
+#include "tools/driver/app_interface.h"
 #include "tools/driver/explain.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/model_interface.h"
@@ -99,18 +100,9 @@ void ChangedNames(const Function& function, Examined& at) {
   });
 }
 
-// The Swift Programming Language, "Keywords and Punctuation": keywords reserved in declarations,
-// statements and expressions.
-constexpr std::string_view kSwiftKeywords =
-    " associatedtype class deinit enum extension fileprivate func import init inout internal let "
-    "open operator precedencegroup private protocol public rethrows static struct subscript "
-    "typealias var break case catch continue default defer do else fallthrough for guard if in "
-    "repeat return throw switch where while Any as await false is nil self Self super throws true "
-    "try ";
-
 void ReservedNames(const Function& function, Examined& at) {
   ForEachPort(function, [&](std::string_view kind, const Port& port, const Value&) {
-    if (kSwiftKeywords.find(fmt::format(" {} ", port.name)) != kSwiftKeywords.npos)
+    if (std::ranges::binary_search(SwiftKeywords(), port.name))
       Add(at, Place(function, kind, port.name), "the name is a Swift keyword",
           "rename it in the source: the class that Xcode generates has a property of this name");
   });

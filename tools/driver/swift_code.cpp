@@ -14,39 +14,9 @@ namespace mlc::driver {
 
 namespace {
 
-// The Swift Programming Language, "Lexical Structure", Keywords and Punctuation.
-constexpr std::array<std::string_view, 54> kSwiftKeywords = {
-    "Any",         "as",          "associatedtype",
-    "await",       "break",       "case",
-    "catch",       "class",       "continue",
-    "default",     "defer",       "deinit",
-    "do",          "else",        "enum",
-    "extension",   "fallthrough", "false",
-    "fileprivate", "for",         "func",
-    "guard",       "if",          "import",
-    "in",          "inout",       "internal",
-    "is",          "let",         "nil",
-    "open",        "operator",    "precedencegroup",
-    "private",     "protocol",    "public",
-    "repeat",      "rethrows",    "return",
-    "static",      "struct",      "subscript",
-    "super",       "switch",      "throw",
-    "throws",      "true",        "try",
-    "typealias",   "var",         "where",
-    "while",       "async",       "some"};
-
 // Members with a meaning of their own, and names that the code below uses beside properties.
 constexpr std::array<std::string_view, 7> kSwiftTaken = {"Protocol", "Self", "Type",  "features",
                                                          "init",     "self", "values"};
-
-AppLanguage SwiftLanguage() {
-  static const auto keywords = [] {
-    auto sorted = kSwiftKeywords;
-    std::ranges::sort(sorted);
-    return sorted;
-  }();
-  return {keywords, kSwiftTaken, '`', {}};
-}
 
 std::string Availability(Opset target) {
   std::string systems;
@@ -412,7 +382,7 @@ std::string Example(const AppInterface& app) {
 }  // namespace
 
 std::string SwiftCode(const InspectResult& result, const std::filesystem::path& model) {
-  const AppLanguage language = SwiftLanguage();
+  const AppLanguage language{SwiftKeywords(), kSwiftTaken, '`', {}};
   const AppInterface app = AppInterfaceOf(*result.program, result.needed, model, language);
   const bool generates = std::ranges::any_of(app.functions, Generates);
   auto has = [&](auto list, AppPort::Kind kind) {

@@ -19,9 +19,9 @@
 #define MLC_STUB_EACH4(a, ...) MLC_STUB_##a MLC_STUB_EACH3(__VA_ARGS__)
 #define MLC_STUB_EACH5(a, ...) MLC_STUB_##a MLC_STUB_EACH4(__VA_ARGS__)
 #define MLC_STUB_SIXTH(a, b, c, d, e, f, ...) f
-#define API_AVAILABLE(...)                                                                 \
+#define API_AVAILABLE(...)                                                                    \
   MLC_STUB_SIXTH(__VA_ARGS__, MLC_STUB_EACH5, MLC_STUB_EACH4, MLC_STUB_EACH3, MLC_STUB_EACH2, \
-                 MLC_STUB_EACH1, )                                                         \
+                 MLC_STUB_EACH1, )                                                            \
   (__VA_ARGS__)
 #endif
 
