@@ -116,7 +116,7 @@ def test_the_texts_are_as_expected(folder):
 
 
 def test_names_are_identifiers_of_the_language(folder):
-    names = ["class", "self", "init", "features", "description", "hash", "id", "new_value", "copyOfX", "newer", "error", "Type", "_", "__"]
+    names = ["class", "self", "init", "features", "description", "hash", "id", "new_value", "copyOfX", "newer", "error", "Type", "outputs", "_", "__"]
     text = "func main<ios16>(" + ", ".join(f"tensor<fp32, [2]> {name}" for name in names) + ") {\n"
     previous = names[0]
     for i, name in enumerate(names[1:]):

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <set>
 
@@ -17,61 +16,16 @@ namespace mlc::driver {
 namespace {
 
 // The Swift Programming Language, "Keywords and Punctuation".
-constexpr std::array<std::string_view, 55> kSwiftKeywords = {"Any",
-                                                             "Self",
-                                                             "as",
-                                                             "associatedtype",
-                                                             "await",
-                                                             "break",
-                                                             "case",
-                                                             "catch",
-                                                             "class",
-                                                             "continue",
-                                                             "default",
-                                                             "defer",
-                                                             "deinit",
-                                                             "do",
-                                                             "else",
-                                                             "enum",
-                                                             "extension",
-                                                             "fallthrough",
-                                                             "false",
-                                                             "fileprivate",
-                                                             "for",
-                                                             "func",
-                                                             "guard",
-                                                             "if",
-                                                             "import",
-                                                             "in",
-                                                             "init",
-                                                             "inout",
-                                                             "internal",
-                                                             "is",
-                                                             "let",
-                                                             "nil",
-                                                             "open",
-                                                             "operator",
-                                                             "precedencegroup",
-                                                             "private",
-                                                             "protocol",
-                                                             "public",
-                                                             "repeat",
-                                                             "rethrows",
-                                                             "return",
-                                                             "self",
-                                                             "static",
-                                                             "struct",
-                                                             "subscript",
-                                                             "super",
-                                                             "switch",
-                                                             "throw",
-                                                             "throws",
-                                                             "true",
-                                                             "try",
-                                                             "typealias",
-                                                             "var",
-                                                             "where",
-                                                             "while"};
+constexpr std::string_view kSwiftKeywords =
+    " Any Self as associatedtype await break case catch class continue default defer deinit do "
+    "else enum extension fallthrough false fileprivate for func guard if import in init inout "
+    "internal is let nil open operator precedencegroup private protocol public repeat rethrows "
+    "return self static struct subscript super switch throw throws true try typealias var where "
+    "while ";
+
+bool HasWord(std::string_view words, std::string_view word) {
+  return words.find(fmt::format(" {} ", word)) != std::string_view::npos;
+}
 
 bool IsWordCharacter(unsigned char c) { return c < 0x80 && (std::isalnum(c) || c == '_'); }
 
@@ -100,14 +54,13 @@ class Identifiers {
     if (base.find_first_not_of('_') == std::string::npos) base = "value";
     if (std::isdigit(static_cast<unsigned char>(base[0]))) base = "_" + base;
     if (IsOfFamily(base)) base = "the_" + base;
-    const bool keyword = std::ranges::binary_search(language_.keywords, base);
-    if (std::ranges::binary_search(language_.taken, base) || (keyword && language_.quote == 0))
+    if (HasWord(language_.taken, base) ||
+        (language_.quote == 0 && HasWord(language_.keywords, base)))
       base += '_';
     std::string unique = base;
     for (int number = 2; !used_.insert(unique).second; ++number)
       unique = fmt::format("{}_{}", base, number);
-    const bool quoted = language_.quote != 0 &&
-                        std::ranges::binary_search(language_.keywords, std::string_view(unique));
+    const bool quoted = language_.quote != 0 && HasWord(language_.keywords, unique);
     return quoted ? language_.quote + unique + language_.quote : unique;
   }
 
@@ -195,7 +148,9 @@ AppPort PortOf(const Function& function, const Port& port, const Value& value, b
 
 }  // namespace
 
-std::span<const std::string_view> SwiftKeywords() { return kSwiftKeywords; }
+std::string_view SwiftKeywords() { return kSwiftKeywords; }
+
+bool IsSwiftKeyword(std::string_view name) { return HasWord(kSwiftKeywords, name); }
 
 AppInterface AppInterfaceOf(const Program& program, Opset needed,
                             const std::filesystem::path& model, const AppLanguage& language) {

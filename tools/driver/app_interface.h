@@ -36,17 +36,18 @@ struct AppInterface {
   bool several() const { return functions.size() > 1; }
 };
 
-// What a language does not allow as the name of a property. Identifiers are ASCII.
+// What a language does not allow as the name of a property: lists of words with a blank around each.
+// Identifiers are ASCII.
 struct AppLanguage {
-  std::span<const std::string_view> keywords;  // sorted; escaped by `quote` if that is not 0
-  std::span<const std::string_view> taken;     // sorted; get a '_' behind them
+  std::string_view keywords;  // escaped by `quote`, or by a '_' behind them if that is 0
+  std::string_view taken;     // get a '_' behind them
   char quote = 0;
   // Prefixes that give a method's result another owner (Objective-C): such names get "the_".
   std::span<const std::string_view> families;
 };
-
-// Keywords that are reserved in declarations, statements and expressions of Swift, sorted.
-std::span<const std::string_view> SwiftKeywords();
+// Keywords that are reserved in declarations, statements and expressions of Swift.
+std::string_view SwiftKeywords();
+bool IsSwiftKeyword(std::string_view name);
 
 AppInterface AppInterfaceOf(const Program& program, Opset needed,
                             const std::filesystem::path& model, const AppLanguage& language);

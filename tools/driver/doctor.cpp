@@ -102,7 +102,7 @@ void ChangedNames(const Function& function, Examined& at) {
 
 void ReservedNames(const Function& function, Examined& at) {
   ForEachPort(function, [&](std::string_view kind, const Port& port, const Value&) {
-    if (std::ranges::binary_search(SwiftKeywords(), port.name))
+    if (IsSwiftKeyword(port.name))
       Add(at, Place(function, kind, port.name), "the name is a Swift keyword",
           "rename it in the source: the class that Xcode generates has a property of this name");
   });

@@ -13,108 +13,21 @@ namespace mlc::driver {
 namespace {
 
 // C11 6.4.1, the words of Objective-C, and macros and types of the headers of both.
-constexpr std::array<std::string_view, 79> kObjectiveCKeywords = {"BOOL",
-                                                                  "Class",
-                                                                  "FALSE",
-                                                                  "I",
-                                                                  "IMP",
-                                                                  "INFINITY",
-                                                                  "MAX",
-                                                                  "MIN",
-                                                                  "NAN",
-                                                                  "NO",
-                                                                  "NULL",
-                                                                  "Nil",
-                                                                  "SEL",
-                                                                  "TRUE",
-                                                                  "YES",
-                                                                  "_Alignas",
-                                                                  "_Alignof",
-                                                                  "_Atomic",
-                                                                  "_Bool",
-                                                                  "_Complex",
-                                                                  "_Generic",
-                                                                  "_Imaginary",
-                                                                  "_Noreturn",
-                                                                  "_Static_assert",
-                                                                  "_Thread_local",
-                                                                  "assert",
-                                                                  "asm",
-                                                                  "auto",
-                                                                  "bool",
-                                                                  "break",
-                                                                  "bycopy",
-                                                                  "byref",
-                                                                  "case",
-                                                                  "char",
-                                                                  "complex",
-                                                                  "const",
-                                                                  "continue",
-                                                                  "default",
-                                                                  "do",
-                                                                  "double",
-                                                                  "else",
-                                                                  "enum",
-                                                                  "errno",
-                                                                  "extern",
-                                                                  "false",
-                                                                  "float",
-                                                                  "for",
-                                                                  "goto",
-                                                                  "id",
-                                                                  "if",
-                                                                  "in",
-                                                                  "inline",
-                                                                  "inout",
-                                                                  "int",
-                                                                  "long",
-                                                                  "nil",
-                                                                  "nonnull",
-                                                                  "nullable",
-                                                                  "oneway",
-                                                                  "out",
-                                                                  "register",
-                                                                  "restrict",
-                                                                  "return",
-                                                                  "short",
-                                                                  "signed",
-                                                                  "sizeof",
-                                                                  "static",
-                                                                  "stderr",
-                                                                  "stdin",
-                                                                  "stdout",
-                                                                  "struct",
-                                                                  "switch",
-                                                                  "true",
-                                                                  "typedef",
-                                                                  "typeof",
-                                                                  "union",
-                                                                  "unsigned",
-                                                                  "void",
-                                                                  "volatile"};
+constexpr std::string_view kObjectiveCKeywords =
+    " BOOL Class FALSE I IMP INFINITY MAX MIN NAN NO NULL Nil SEL TRUE YES _Alignas _Alignof "
+    "_Atomic _Bool _Complex _Generic _Imaginary _Noreturn _Static_assert _Thread_local assert "
+    "asm auto bool break bycopy byref case char complex const continue default do double else "
+    "enum errno extern false float for goto id if in inline inout int long nil nonnull nullable "
+    "oneway out register restrict return short signed sizeof static stderr stdin stdout struct "
+    "switch true typedef typeof union unsigned void volatile ";
 
 // Properties and methods of NSObject, and names that the code below uses beside inputs and outputs.
-constexpr std::array<std::string_view, 24> kObjectiveCTaken = {
-    "autorelease", "class",    "configuration", "dealloc",    "debugDescription", "description",
-    "error",       "features", "finalize",      "hash",       "isProxy",          "load",
-    "initialize",  "model",    "options",       "release",    "retain",           "retainCount",
-    "self",        "state",    "super",         "superclass", "values",           "zone"};
+constexpr std::string_view kObjectiveCTaken =
+    " autorelease class configuration dealloc debugDescription description error features "
+    "finalize hash isProxy load initialize model options outputs release retain retainCount self "
+    "state super superclass values zone ";
 constexpr std::array<std::string_view, 5> kFamilies = {"alloc", "copy", "init", "mutableCopy",
                                                        "new"};
-
-AppLanguage ObjectiveCLanguage() {
-  static const auto keywords = [] {
-    auto sorted = kObjectiveCKeywords;
-    std::ranges::sort(sorted);
-    return sorted;
-  }();
-  static const auto taken = [] {
-    auto sorted = kObjectiveCTaken;
-    std::ranges::sort(sorted);
-    return sorted;
-  }();
-  return {keywords, taken, 0, kFamilies};
-}
 
 std::string ObjectiveCAvailability(Opset target) {
   std::vector<std::string> systems;
@@ -325,7 +238,7 @@ std::string Definitions(const AppInterface& app, const AppFunction& function) {
 }  // namespace
 
 std::string ObjectiveCCode(const InspectResult& result, const std::filesystem::path& model) {
-  const AppLanguage language = ObjectiveCLanguage();
+  const AppLanguage language{kObjectiveCKeywords, kObjectiveCTaken, 0, kFamilies};
   const AppInterface app = AppInterfaceOf(*result.program, result.needed, model, language);
   const std::string& main = app.functions[0].class_name;
   std::string text =

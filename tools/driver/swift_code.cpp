@@ -1,7 +1,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 
 #include "lib/ir/target_systems.h"
 #include "tools/driver/app_code.h"
@@ -15,8 +14,7 @@ namespace mlc::driver {
 namespace {
 
 // Members with a meaning of their own, and names that the code below uses beside properties.
-constexpr std::array<std::string_view, 7> kSwiftTaken = {"Protocol", "Self", "Type",  "features",
-                                                         "init",     "self", "values"};
+constexpr std::string_view kSwiftTaken = " Protocol Self Type features init self values ";
 
 std::string Availability(Opset target) {
   std::string systems;
