@@ -6,6 +6,7 @@
 #include <set>
 #include <span>
 #include <unordered_map>
+#include <utility>
 
 #include "frontends/safetensors/tokenizer_steps.h"
 #include "lib/support/error.h"
@@ -58,6 +59,8 @@ class Reader {
     AddNormalizers(Part("normalizer"), spec_.normalizers);
     AddPreTokenizers(Part("pre_tokenizer"), spec_, byte_level);
     ReadDecoder(Part("decoder"), byte_level);
+    // Without a template, texts follow each other.
+    spec_.pair = {{}, {.text = 1, .type = 1}};
     ReadPostProcessor(Part("post_processor"));
     if (byte_level && spec_.kind != text::TokenizerKind::kByteBpe)
       Refuse("ByteLevel with a model that is not BPE");
@@ -289,20 +292,68 @@ class Reader {
     }
   }
 
-  void AddSpecial(const Json& processor, const char* name, std::vector<int32_t>& ids) {
+  static bool IsTokenId(const Json& id) {
+    return id.is_number_unsigned() && id.get<uint64_t>() <= INT32_MAX;
+  }
+
+  int32_t Special(const Json& processor, const char* name) {
     const Json& pair = Member(processor, name);
-    if (!pair.is_array() || pair.size() != 2 || !pair[1].is_number_integer())
+    if (!pair.is_array() || pair.size() != 2 || !IsTokenId(pair[1]))
       Bad("\"{}\" of the post-processor is not a token", name);
-    ids.push_back(pair[1].get<int32_t>());
+    return pair[1].get<int32_t>();
   }
 
   // The library would pass two texts to a second such step: the tokens inserted by the first one,
   // and the rest.
-  void Surround(std::vector<int32_t> before, std::vector<int32_t> after) {
+  void Surround(std::vector<text::TemplatePart> single, std::vector<text::TemplatePart> pair) {
     if (surrounded_) Refuse("a post-processor with two templates");
     surrounded_ = true;
-    spec_.before = std::move(before);
-    spec_.after = std::move(after);
+    bool behind = false;
+    for (const text::TemplatePart& part : single)
+      if (part.id < 0)
+        behind = true;
+      else
+        (behind ? spec_.after : spec_.before).push_back(part.id);
+    spec_.single = std::move(single);
+    spec_.pair = std::move(pair);
+  }
+
+  // The parts of a TemplateProcessing for one or two texts. What only pairs would need is not refused:
+  // a pair then has no template.
+  std::vector<text::TemplatePart> ReadTemplate(const Json& processor, const char* name) {
+    std::vector<text::TemplatePart> parts;
+    bool seen[2] = {};
+    const bool pair = name == std::string_view("pair");
+    for (const Json& each : Member(processor, name)) {
+      const bool is_text = each.is_object() && each.contains("Sequence");
+      const Json& part = Member(each, is_text ? "Sequence" : "SpecialToken");
+      const std::string id = Text(part, "id", "");
+      const Json& type = Member(part, "type_id");
+      text::TemplatePart made{.type = type.is_number_unsigned() ? type.get<int32_t>() : 0};
+      if (is_text) {
+        if (id != "A" && !(pair && id == "B"))
+          Bad("the template for a {} contains the text \"{}\"", pair ? "pair" : "single text", id);
+        made.text = id == "B";
+        if (std::exchange(seen[made.text], true)) {
+          if (pair) return {};
+          Refuse("a template that contains the text more than once");
+        }
+        parts.push_back(made);
+        continue;
+      }
+      const Json& ids = Member(Member(Member(processor, "special_tokens"), id.c_str()), "ids");
+      if (!ids.is_array()) Bad("the template's token \"{}\" has no \"ids\"", id);
+      for (const Json& token : ids) {
+        if (!IsTokenId(token)) Bad("a token id of the template is not an integer");
+        made.id = token.get<int32_t>();
+        parts.push_back(made);
+      }
+    }
+    if (!seen[0] || (pair && !seen[1])) {
+      if (pair) return {};
+      Refuse("a template without the text");
+    }
+    return parts;
   }
 
   void ReadPostProcessor(const Json& processor) {
@@ -310,32 +361,16 @@ class Reader {
     std::string type = Text(processor, "type", "");
     if (type == "Sequence") {
       for (const Json& each : Member(processor, "processors")) ReadPostProcessor(each);
-    } else if (type == "BertProcessing" || type == "RobertaProcessing") {
-      std::vector<int32_t> before, after;
-      AddSpecial(processor, "cls", before);
-      AddSpecial(processor, "sep", after);
-      Surround(std::move(before), std::move(after));
+    } else if (type == "BertProcessing") {
+      const text::TemplatePart cls{.id = Special(processor, "cls")},
+          sep{.id = Special(processor, "sep")};
+      Surround({cls, {}, sep}, {cls, {}, sep, {.text = 1, .type = 1}, {.id = sep.id, .type = 1}});
+    } else if (type == "RobertaProcessing") {
+      const text::TemplatePart cls{.id = Special(processor, "cls")},
+          sep{.id = Special(processor, "sep")};
+      Surround({cls, {}, sep}, {cls, {}, sep, sep, {.text = 1}, sep});
     } else if (type == "TemplateProcessing") {
-      bool behind = false;
-      std::vector<int32_t> before, after;
-      for (const Json& each : Member(processor, "single")) {
-        if (each.is_object() && each.contains("Sequence")) {
-          std::string which = Text(each["Sequence"], "id", "");
-          if (which != "A") Bad("the template for a single text contains the text \"{}\"", which);
-          if (behind) Refuse("a template that contains the text more than once");
-          behind = true;
-          continue;
-        }
-        std::string name = Text(Member(each, "SpecialToken"), "id", "");
-        const Json& ids = Member(Member(Member(processor, "special_tokens"), name), "ids");
-        if (!ids.is_array()) Bad("the template's token \"{}\" has no \"ids\"", name);
-        for (const Json& id : ids) {
-          if (!id.is_number_integer()) Bad("a token id of the template is not an integer");
-          (behind ? after : before).push_back(id.get<int32_t>());
-        }
-      }
-      if (!behind) Refuse("a template without the text");
-      Surround(std::move(before), std::move(after));
+      Surround(ReadTemplate(processor, "single"), ReadTemplate(processor, "pair"));
     } else if (type != "ByteLevel") {
       Refuse(fmt::format("the post-processor \"{}\"", type));
     }
@@ -352,6 +387,7 @@ class Reader {
     auto read = [&](const char* key, int32_t id, std::vector<int32_t>& side) {
       if (!Member(config, key).is_boolean()) return;
       side.clear();
+      spec_.single.clear();
       if (Flag(config, key, false) && id >= 0) side.push_back(id);
     };
     read("add_bos_token", spec_.bos, spec_.before);
@@ -368,6 +404,11 @@ class Reader {
       std::string text = token.is_object() ? Text(token, "content", "") : Text(config, name, "");
       if (int32_t found = IdOf(text); found >= 0 && !text.empty()) *id = found;
     }
+    // "Any length" is a number such as 1e30.
+    if (const Json& most = Member(config, "model_max_length");
+        most.is_number_unsigned() && most.get<uint64_t>() <= INT32_MAX)
+      spec_.max_length = most.get<int64_t>();
+    spec_.truncate_left = Text(config, "truncation_side", "right") == "left";
     ReadSwitches(config);
     // A file with several templates names them.
     const Json& chat = Member(config, "chat_template");

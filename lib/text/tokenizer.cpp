@@ -47,6 +47,8 @@ void CheckConsistency(const TokenizerSpec& spec) {
   for (const auto& [name, id] : ids) check(name, id);
   for (int32_t id : spec.before) check("template", id);
   for (int32_t id : spec.after) check("template", id);
+  for (const auto* parts : {&spec.single, &spec.pair})
+    for (const TemplatePart& part : *parts) check("template", part.id);
   for (int32_t id : spec.ends) check("end of an answer", id);
   for (const AddedToken& token : spec.added) {
     if (token.id < 0) Bad("an added token has no id");
@@ -85,6 +87,19 @@ std::unique_ptr<PieceModel> MakeModel(const TokenizerSpec& spec, const Vocabular
       return MakeWordPiece(spec, vocabulary);
   }
   return nullptr;
+}
+
+// GGUF files have no templates. Those of BERT and XLM-RoBERTa, which such files hold as WordPiece and
+// unigram models, are known; byte-level models differ (RoBERTa, ModernBERT).
+std::vector<TemplatePart> PairTemplate(const TokenizerSpec& spec) {
+  const int32_t end = spec.sep >= 0 ? spec.sep : spec.eos;
+  if (spec.has_template || !spec.add_bos || !spec.add_eos || spec.bos < 0 || end < 0)
+    return spec.pair;
+  const TemplatePart begin{.id = spec.bos}, close{.id = end};
+  if (spec.kind == TokenizerKind::kWordPiece)
+    return {begin, {}, close, {.text = 1, .type = 1}, {.id = end, .type = 1}};
+  if (spec.kind == TokenizerKind::kUnigram) return {begin, {}, close, close, {.text = 1}, close};
+  return {};
 }
 
 // Caches the tokens of words while encoding one text.
@@ -212,6 +227,59 @@ std::vector<int32_t> Tokenizer::Encode(std::string_view text, bool add_special,
       push(spec.kind == TokenizerKind::kWordPiece && spec.sep >= 0 ? spec.sep : spec.eos);
   }
   return ids;
+}
+
+EncodedTexts Tokenizer::EncodeTexts(std::string_view first, const std::string* second,
+                                    int64_t most) const {
+  const TokenizerSpec& spec = state_->spec;
+  std::vector<TemplatePart> parts = second ? PairTemplate(spec) : spec.single;
+  std::vector<int32_t> texts[2] = {Encode(first, false, true)};
+  if (second) texts[1] = Encode(*second, false, true);
+  if (parts.empty() && second)
+    throw Error("unsupported-tokenizer", "the tokenizer has no template for a pair of texts")
+        .Help("join the texts as the model expects them, and pass them as one");
+  if (parts.empty()) {
+    // What Encode adds around an empty text; nothing of it depends on the text.
+    for (int32_t id : Encode("", true, true)) parts.push_back({.id = id});
+    const size_t before = spec.before.empty() ? BeginOfText() >= 0 : spec.before.size();
+    parts.insert(parts.begin() + static_cast<ptrdiff_t>(before), TemplatePart());
+  }
+  int64_t added = 0;
+  for (const TemplatePart& part : parts) added += part.id >= 0;
+  const int64_t room = most - added;
+  if (room < 0)
+    throw Error("bad-input", "the template of the tokenizer has {} tokens, but only {} fit", added,
+                most);
+  EncodedTexts encoded;
+  // The lengths of LongestFirst in tokenizers/src/utils/truncation.rs.
+  int64_t shorter = std::ssize(texts[0]), longer = std::ssize(texts[1]);
+  const int64_t all = shorter + longer;
+  if (all > room) {
+    const bool swapped = shorter > longer;
+    if (swapped) std::swap(shorter, longer);
+    longer = shorter > room ? shorter : std::max(shorter, room - shorter);
+    if (shorter + longer > room) {
+      shorter = room / 2;
+      longer = shorter + room % 2;
+    }
+    if (swapped) std::swap(shorter, longer);
+    const int64_t lengths[] = {shorter, longer};
+    for (size_t i = 0; i < 2; ++i) {
+      const ptrdiff_t cut = std::ssize(texts[i]) - lengths[i];
+      const auto begin = spec.truncate_left ? texts[i].begin() : texts[i].end() - cut;
+      texts[i].erase(begin, begin + cut);
+    }
+    encoded.removed = all - room;
+  }
+  for (const TemplatePart& part : parts) {
+    const auto text = static_cast<size_t>(part.text);
+    if (part.id >= 0)
+      encoded.ids.push_back(part.id);
+    else
+      encoded.ids.insert(encoded.ids.end(), texts[text].begin(), texts[text].end());
+    encoded.types.resize(encoded.ids.size(), part.type);
+  }
+  return encoded;
 }
 
 int32_t Tokenizer::BeginOfText() const {

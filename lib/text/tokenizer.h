@@ -48,6 +48,13 @@ struct AddedToken {
   bool normalized = false;                       // matches the normalized text
 };
 
+// A part of the template around one or two texts: a token, or a text, and the type of its tokens.
+struct TemplatePart {
+  int32_t id = -1;  // a token; -1 for a text
+  int text = 0;     // 0 or 1, the first or the second text
+  int32_t type = 0;
+};
+
 // The tokenizer as described by its file. Missing ids are -1.
 struct TokenizerSpec {
   TokenizerKind kind = TokenizerKind::kSpmBpe;
@@ -83,9 +90,19 @@ struct TokenizerSpec {
   int32_t bos = -1, eos = -1, eot = -1, unk = -1, sep = -1, cls = -1, pad = -1, mask = -1;
   std::vector<int32_t> before, after;  // added by Encode instead, if the file has a template
   bool has_template = false;
+  // For EncodeTexts. Empty: a text has the tokens of Encode, a pair no template.
+  std::vector<TemplatePart> single, pair;
+  int64_t max_length = 0;      // longest result of EncodeTexts for which the model is meant; 0: any
+  bool truncate_left = false;  // EncodeTexts removes the beginning of texts that are too long
 
   std::vector<int32_t> ends;  // further tokens that end an answer, besides eos and eot
   std::string chat_template;  // Jinja; "" if there is none
+};
+
+// One or two texts as a model takes them.
+struct EncodedTexts {
+  std::vector<int32_t> ids, types;  // of the same size
+  int64_t removed = 0;              // tokens of the texts that were left out
 };
 
 class Tokenizer {
@@ -102,6 +119,13 @@ class Tokenizer {
   // otherwise they are plain text. Error "resource-limit" if a pattern of the file takes too long
   // on this text.
   std::vector<int32_t> Encode(std::string_view text, bool add_special, bool parse_special) const;
+
+  // Encodes a text, or a pair of texts, with the tokens and types of the template. Special tokens in
+  // the texts are recognised. If there are more than `most` tokens, the longer text is cut until both
+  // are of one length, then both are ("longest_first" of Hugging Face tokenizers). Error
+  // "unsupported-tokenizer" for a pair without a template, "bad-input" if `most` is less than the
+  // template has.
+  EncodedTexts EncodeTexts(std::string_view first, const std::string* second, int64_t most) const;
 
   // Returns the bytes of one token, possibly a partial character. Control tokens are spelled out if
   // `special`, else "". Error "bad-input" for an id outside the vocabulary.

@@ -15,6 +15,8 @@ auto FieldsOf(const AddedToken& token) {
                   token.normalized);
 }
 
+auto FieldsOf(const TemplatePart& part) { return std::tie(part.id, part.text, part.type); }
+
 auto FieldsOf(const TextStep& step) {
   return std::tie(step.kind, step.pattern, step.syntax, step.content, step.cut, step.invert,
                   step.left, step.right, step.first_only, step.unless_there, step.merge);
@@ -36,6 +38,11 @@ std::string Shown(const AddedToken& token) { return fmt::format("for token {}", 
 std::string Shown(TokenizerKind kind) {
   constexpr std::string_view kNames[] = {"SentencePiece BPE", "unigram", "BPE", "WordPiece"};
   return std::string(kNames[static_cast<size_t>(kind)]);
+}
+std::string Shown(int64_t value) { return fmt::format("{}", value); }
+std::string Shown(const TemplatePart& part) {
+  return part.id >= 0 ? fmt::format("token {} of type {}", part.id, part.type)
+                      : fmt::format("text {} of type {}", part.text, part.type);
 }
 // Truncates long texts.
 std::string Shown(const std::string& text) {
@@ -124,6 +131,10 @@ std::string Difference(const TokenizerSpec& found, const TokenizerSpec& expected
   one("the template for special tokens", &Spec::has_template);
   each("token before a text", "tokens before a text", &Spec::before);
   each("token after a text", "tokens after a text", &Spec::after);
+  each("part of a text", "parts of a text", &Spec::single);
+  each("part of a pair of texts", "parts of a pair of texts", &Spec::pair);
+  one("the longest text", &Spec::max_length);
+  one("the side on which texts are cut", &Spec::truncate_left);
   each("token that ends an answer", "tokens that end an answer", &Spec::ends);
   one("the chat template", &Spec::chat_template);
   return differences.first();

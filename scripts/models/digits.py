@@ -2,7 +2,7 @@
 """Creates the sample model: a small CNN trained on the 8x8 digits of scikit-learn.
 
 Writes to manifests/digits: digits.onnx, 300 held-out images (images.npy [300,1,8,8] float32, grey values 0..16), their
-labels (labels.npy [300] int64), 64 images of the training set for --calibrate (calibration/image.npy), and the results of PyTorch for them (probabilities.npy [300,10] float32). The hash of the model
+labels (labels.npy [300] int64), the first of them as a picture (digit.png), 64 images of the training set for --calibrate (calibration/image.npy), and the results of PyTorch for them (probabilities.npy [300,10] float32). The hash of the model
 and the accuracy are written to manifests/digits.json. Requires Debian's python3-torch and python3-sklearn. Runs on the same
 machine are deterministic.
 
@@ -11,6 +11,8 @@ The file deliberately contains batch normalisation, because folding it is the ta
 import hashlib
 import json
 import pathlib
+import struct
+import zlib
 
 import numpy as np
 import sklearn.datasets
@@ -63,6 +65,17 @@ def train(model, images, labels, epochs=60, batch=64):
     model.eval()
 
 
+def write_picture(path, image):
+    """Writes [H,W] grey values 0..16 as a PNG file of one byte per pixel."""
+    pixels = np.round(image * (255 / 16)).astype("u1")
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
+    header = struct.pack(">IIBBBBB", *pixels.shape[::-1], 8, 0, 0, 0, 0)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
 def main():
     torch.manual_seed(0)
     torch.set_num_threads(1)
@@ -87,6 +100,7 @@ def main():
                       input_names=["image"], output_names=["probabilities"],
                       training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False)
     np.save(OUT / "images.npy", images.numpy())
+    write_picture(OUT / "digit.png", images[0, 0].numpy())
     np.save(OUT / "labels.npy", labels.numpy())
     np.save(OUT / "probabilities.npy", probabilities.numpy())
 

@@ -42,7 +42,7 @@ def run(readme):
     failed = count = 0
     with tempfile.TemporaryDirectory(prefix="mlc-") as scratch:
         folder = pathlib.Path(scratch)
-        for sample in "digits", "sums", "verses":
+        for sample in "digits", "sums", "verses", "passages", "notes":
             shutil.copytree(ROOT / "manifests" / sample, folder, dirs_exist_ok=True)
         recipe = (ROOT / "manifests" / "digits.json").read_text()
         (folder / "digits.json").write_text(recipe.replace('"digits/', '"'))

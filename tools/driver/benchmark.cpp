@@ -64,13 +64,13 @@ void CheckOptions(const BenchmarkOptions& options) {
   constexpr int64_t kMostJobs = 256;
   if (options.jobs < 1 || options.jobs > kMostJobs)
     throw Error("usage", "--jobs must be from 1 to {}", kMostJobs);
-  const bool by_tokens = !options.tokens.empty();
   CheckRunOptions(options);
-  if (by_tokens && options.jobs > 1)
-    throw Error("usage", "--jobs cannot be combined with --tokens");
-  if (by_tokens && !options.compare.empty())
-    throw Error("usage", "--compare cannot be combined with --tokens")
-        .Help("mlc verify --tokens compares logits");
+  const char* given = options.text.given() ? "--text" : "--tokens";
+  if (options.by_tokens() && options.jobs > 1)
+    throw Error("usage", "--jobs cannot be combined with {}", given);
+  if (options.by_tokens() && !options.compare.empty())
+    throw Error("usage", "--compare cannot be combined with {}", given)
+        .Help("mlc verify {} compares outputs", given);
   if (options.operations && options.compare != "reference")
     throw Error("usage", "--operations requires --compare reference");
 }
@@ -116,7 +116,10 @@ class Bench {
   void Begin() {
     result_.jobs = options_.jobs;
     result_.warmup = options_.warmup;
-    if (by_tokens()) result_.measures = options_.step ? "tokens one by one" : "prompts";
+    if (by_tokens())
+      result_.measures = options_.text.given() ? "texts"
+                         : options_.step       ? "tokens one by one"
+                                               : "prompts";
     Load();
     if (!options_.compare.empty()) Reference();
   }
@@ -139,7 +142,7 @@ class Bench {
 
  private:
   bool several() const { return options_.warmup + options_.iterations > 1 || options_.soak; }
-  bool by_tokens() const { return !options_.tokens.empty(); }
+  bool by_tokens() const { return options_.by_tokens(); }
   const Function& function() const { return model_->function(); }
 
   ModelOptions OptionsOfModel() const {
@@ -425,7 +428,7 @@ std::array<BenchmarkResult, 2> BenchmarkPair(const fs::path& a, const fs::path& 
   CheckOptions(options);
   Bench first(a, options, diagnostics);
   BenchmarkOptions of_second = options;
-  if (options.tokens.empty()) {
+  if (!options.by_tokens()) {
     of_second.inputs = first.NamedInputs();
     of_second.input_files.clear();
   }

@@ -51,7 +51,7 @@ struct Times {
 
 // The outputs are those of the last successful prediction; there are none if all failed.
 struct BenchmarkResult : RunResult {
-  std::string measures = "predictions";  // or "prompts", "tokens one by one"
+  std::string measures = "predictions";  // or "prompts", "texts", "tokens one by one"
   int64_t jobs = 1, warmup = 0;
   runtime::Capabilities machine;
   bool of_fallback = false;  // whether the outputs come from the reference engine as a fallback

@@ -115,8 +115,7 @@ Samples FromFolder(const fs::path& folder, const Program& program, media::Fit fi
 
 // The inputs for tokens, as AppendTokens and RunEncoder would pass them.
 Sample ForTokens(const Function& function, std::vector<int32_t> tokens) {
-  if (IsEncoder(function))
-    return {EncoderInputs(function, std::vector<int64_t>(tokens.begin(), tokens.end()))};
+  if (IsEncoder(function)) return {EncoderInputs(function, {{tokens.begin(), tokens.end()}})};
   Sample sample;
   const int64_t vocabulary = LanguageSizes(function).vocabulary;
   const Predict predict = [&](const std::map<std::string, Tensor>& inputs) {

@@ -11,7 +11,7 @@ void RequireLanguageModel(const Function& function, std::string_view what) {
   Error error("usage", "{}: function \"{}\" is not a language model", what, function.name);
   if (IsEncoder(function))
     throw error.Note("it is an encoder: it computes embeddings and cannot generate text")
-        .Help("`mlc run MODEL --tokens 5,17,100` prints its outputs for these tokens");
+        .Help("`mlc run MODEL --text TEXT` prints its outputs for a text, --tokens for tokens");
   throw error.Expected("inputs inputIds and causalMask and an output logits");
 }
 

@@ -81,24 +81,34 @@ void WriteOutputs(const fs::path& folder, std::vector<RunOutput>& outputs, bool 
 }  // namespace
 
 void CheckRunOptions(const RunOptions& options) {
-  const bool by_tokens = !options.tokens.empty();
-  if (options.step && !by_tokens) throw Error("usage", "--step requires --tokens");
-  if (by_tokens && !(options.inputs.empty() && options.input_files.empty()))
-    throw Error("usage", "--tokens cannot be combined with --input");
+  if (options.step && options.tokens.empty()) throw Error("usage", "--step requires --tokens");
+  if (options.text.pair && !options.text.text)
+    throw Error("usage", "--text-pair requires --text, the first text of the pair");
+  if (options.text.given() && !options.tokens.empty())
+    throw Error("usage", "--text cannot be combined with --tokens");
+  if (options.by_tokens() && !(options.inputs.empty() && options.input_files.empty()))
+    throw Error("usage", "{} cannot be combined with --input",
+                options.text.given() ? "--text" : "--tokens");
 }
 
 RunTensors::RunTensors(const Model& model, const RunOptions& options)
     : model_(model), options_(options), given_(options.inputs) {
   const Function& function = model.function();
-  const bool by_tokens = !options.tokens.empty();
+  const bool by_tokens = options.by_tokens();
   for (const std::string& text : options.input_files) AddFile(text, function, options.fit, given_);
   if (!options.output_folder.empty())
     CheckOutputs(options.output_folder, function, by_tokens, model.is_source());
   for (const std::string& text : options.output_files)
     output_files_.push_back(ParseOutputFile(text, function));
   CheckRanges(options.make_up, *model.program());
-  if (by_tokens) {
+  if (options.text.given()) {
+    const auto& [text, pair, tokenizer] = options.text;
+    text_ = TextEncoder(function, model.path(), tokenizer, "--text")
+                .Encode(*text, pair ? &*pair : nullptr);
+    tokens_ = text_->tokens;
+  } else if (by_tokens) {
     CheckTokens(function, options.tokens, options.step);
+    tokens_.ids = options.tokens;
   } else {
     for (auto& [name, tensor] : MakeInputs(function, given_, options.make_up, &generated_))
       if (generated_.contains(name)) given_[name] = tensor;
@@ -111,6 +121,7 @@ void RunTensors::Describe(RunResult& result) const {
   result.units = model_.units();
   result.arithmetic = model_.arithmetic();
   result.generated = generated_;
+  result.text = text_;
 }
 
 std::map<std::string, Tensor> RunTensors::Inputs() const {
@@ -129,7 +140,7 @@ RunTensors::Once RunTensors::Converted(const runtime::Prediction& prediction) co
 }
 
 RunTensors::Once RunTensors::Predict(runtime::GuardedModel& model) const {
-  if (!options_.tokens.empty()) return PredictTokens(model);
+  if (options_.by_tokens()) return PredictTokens(model);
   const Clock::time_point begin = Clock::now();
   const std::map<std::string, Tensor> inputs = Inputs();
   const Clock::time_point ready = Clock::now();
@@ -155,7 +166,7 @@ RunTensors::Once RunTensors::PredictTokens(runtime::GuardedModel& model) const {
   };
   std::vector<Tensor> found =
       IsEncoder(function)
-          ? RunEncoder(predict, function, options_.tokens)
+          ? RunEncoder(predict, function, tokens_)
           : std::vector{RunTokens(predict, function, options_.tokens, options_.step)};
   const Clock::time_point done = Clock::now();
   for (size_t k = 0; k < found.size(); ++k) {

@@ -12,6 +12,7 @@
 #include "tools/driver/model.h"
 #include "tools/driver/output_files.h"
 #include "tools/driver/run_tokens.h"
+#include "tools/driver/text_inputs.h"
 
 namespace mlc::driver {
 
@@ -27,6 +28,9 @@ struct RunOptions : ModelOptions {
   // its head, without the batch dimension.
   std::vector<int64_t> tokens;
   bool step = false;  // one token at a time; the model keeps its context in its states
+  // A text or a pair of texts to run an encoder on. The outputs are those for its tokens.
+  TextInput text;
+  bool by_tokens() const { return !tokens.empty() || text.given(); }
   std::filesystem::path output_folder;  // writes each output as NAME.npy; empty: no files
   // Single outputs as "NAME=FILE" (.npy) or, of pictures, "NAME=FILE[,SCALE]" (output_files.h).
   std::vector<std::string> output_files;
@@ -49,7 +53,8 @@ struct RunResult {
   engine::EngineOptions::Arithmetic arithmetic = engine::EngineOptions::Arithmetic::kFaithful;
   std::vector<RunOutput> outputs;
   std::map<std::string, analysis::InputRange> generated;  // by MIL name
-  std::vector<NextToken> next;  // for a language model that was given tokens
+  std::vector<NextToken> next;      // for a language model that was given tokens
+  std::optional<EncodedText> text;  // that the model ran on
 };
 
 // Throws Error "usage" for options that contradict each other or the model, "bad-name",
@@ -93,6 +98,8 @@ class RunTensors {
   const Model& model_;
   const RunOptions& options_;
   std::vector<OutputToFile> output_files_;
+  EncoderTokens tokens_;  // of an encoder
+  std::optional<EncodedText> text_;
   std::map<std::string, Tensor> given_;  // by name, including generated inputs
   std::map<std::string, analysis::InputRange> generated_;
 };

@@ -80,6 +80,17 @@ std::vector<Option> RunTable(BenchmarkOptions& into) {
                    "vocabulary] for a language model; hidden [tokens, width] and pooled [width], "
                    "or the outputs of its head, for an encoder (default: none)",
                    [&into](const std::string& text) { into.tokens = ParseTokens(text); }}),
+           Common(
+               {"--text", "TEXT",
+                "run a text encoder on this text, with the tokenizer of the model and the special "
+                "tokens of its template. Outputs: those of --tokens, and the classes of a "
+                "classifier (default: none)",
+                [&into](const std::string& text) { into.text.text = text; }}),
+           {"--text-pair", "TEXT",
+            "with --text: the second text of a pair (question and passage, two sentences) "
+            "(default: "
+            "none)",
+            [&into](const std::string& text) { into.text.pair = text; }},
            {"--step", "",
             "feed --tokens one at a time, keeping the context in the model's states, and "
             "report the time of each",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 
 #include "lib/analysis/input_ranges.h"
 #include "lib/ir/concat_slice.h"
@@ -13,8 +14,25 @@ namespace mlc::driver {
 namespace {
 
 constexpr char kIds[] = "inputIds", kMask[] = "causalMask", kLogits[] = "logits";
-// Input names of an encoder.
-constexpr char kTokenIds[] = "input_ids", kSeen[] = "attention_mask", kTypes[] = "token_type_ids";
+// Input names of an encoder: those of transformers, and those of google-research/bert, which TensorFlow
+// suffixes.
+enum class EncoderInput { kIds, kSeen, kTypes };
+struct InputName {
+  std::string_view name;
+  EncoderInput input;
+};
+constexpr InputName kInputNames[] = {
+    {"input_ids", EncoderInput::kIds},     {"attention_mask", EncoderInput::kSeen},
+    {"input_mask", EncoderInput::kSeen},   {"token_type_ids", EncoderInput::kTypes},
+    {"segment_ids", EncoderInput::kTypes},
+};
+std::optional<EncoderInput> EncoderInputOf(const Port& port) {
+  std::string_view name = verify::UserName(port);
+  if (name.ends_with(":0")) name.remove_suffix(2);
+  for (const InputName& row : kInputNames)
+    if (row.name == name) return row.input;
+  return std::nullopt;
+}
 struct OutputName {
   std::string_view source, ours;
 };
@@ -33,12 +51,16 @@ const Value* LogitsOf(const Function& function) {
   return nullptr;
 }
 
+const Value* InputOf(const Function& function, EncoderInput which) {
+  for (const auto& [port, value] : InputPorts(function))
+    if (EncoderInputOf(port) == which) return &value;
+  return nullptr;
+}
+
 const Value& TokenIds(const Function& function) {
-  std::vector<const Value*> values = InputValues(function);
-  size_t i = 0;
-  while (i < values.size() && verify::UserName(function.inputs[i]) != kTokenIds) ++i;
-  MLC_CHECK(i < values.size(), "function {} has no {}", function.name, kTokenIds);
-  return *values[i];
+  const Value* ids = InputOf(function, EncoderInput::kIds);
+  MLC_CHECK(ids, "function {} has no input_ids", function.name);
+  return *ids;
 }
 
 // Returns the smallest size of a dimension that holds `count` tokens, or 0 if there is none.
@@ -58,13 +80,12 @@ int64_t SizeFor(const Function& function, const Dim& declared, int64_t count) {
   return best;
 }
 
-// Returns the number of rows of the embedding table.
-int64_t Vocabulary(const Function& function, int64_t count) {
+// Returns the number of rows of the table that an input of an encoder indexes.
+int64_t RowsOf(const Function& function, const Value& input, int64_t count) {
   analysis::SymbolSizes sizes;
   for (const auto& [name, symbol] : function.symbols)
     sizes[name] = std::clamp(count, symbol.low, symbol.high);
-  const analysis::InputRange range =
-      analysis::InputRanges(function, sizes).at(TokenIds(function).name);
+  const analysis::InputRange range = analysis::InputRanges(function, sizes).at(input.name);
   constexpr double kMost = INT32_MAX;
   return static_cast<int64_t>(std::min(range.high, kMost)) + 1;
 }
@@ -73,14 +94,17 @@ int64_t Vocabulary(const Function& function, int64_t count) {
 
 bool IsEncoder(const Function& function) {
   if (!function.states.empty()) return false;
-  bool ids = false;
-  for (const auto& [port, value] : InputPorts(function)) {
-    const std::string name = verify::UserName(port);
-    if (name != kTokenIds && name != kSeen && name != kTypes) return false;
-    if (value.type.rank() != 2) return false;
-    ids = ids || name == kTokenIds;
-  }
-  return ids;
+  for (const auto& [port, value] : InputPorts(function))
+    if (!EncoderInputOf(port) || value.type.rank() != 2) return false;
+  return InputOf(function, EncoderInput::kIds) != nullptr;
+}
+
+EncoderSize EncoderSizes(const Function& function) {
+  const Value& ids = TokenIds(function);
+  const int64_t tokens = ids.type.shape[1].Bounds(function.symbols).high;
+  const Value* types = InputOf(function, EncoderInput::kTypes);
+  return {tokens, RowsOf(function, ids, 1), types ? RowsOf(function, *types, 1) : 0,
+          InputOf(function, EncoderInput::kSeen) != nullptr};
 }
 
 bool IsLanguageModel(const Function& function) {
@@ -112,7 +136,7 @@ void CheckTokens(const Function& function, const std::vector<int64_t>& tokens, b
     sizes.context = SizeFor(function, TokenIds(function).type.shape[1], count) > 0
                         ? count
                         : TokenIds(function).type.shape[1].Bounds(function.symbols).high;
-    sizes.vocabulary = Vocabulary(function, count);
+    sizes.vocabulary = RowsOf(function, TokenIds(function), count);
   } else {
     sizes = LanguageSizes(function);
   }
@@ -134,17 +158,28 @@ std::string NameForTokens(const Port& port) {
   return verify::UserName(port);
 }
 
-std::map<std::string, Tensor> EncoderInputs(const Function& function,
-                                            const std::vector<int64_t>& tokens) {
-  const auto size = static_cast<size_t>(
-      SizeFor(function, TokenIds(function).type.shape[1], static_cast<int64_t>(tokens.size())));
-  std::vector<int32_t> ids(size, 0), seen(size, 0);
-  for (size_t i = 0; i < tokens.size(); ++i) ids[i] = static_cast<int32_t>(tokens[i]), seen[i] = 1;
+int64_t PaddedLength(const Function& function, int64_t tokens) {
+  return SizeFor(function, TokenIds(function).type.shape[1], tokens);
+}
+
+std::map<std::string, Tensor> EncoderInputs(const Function& function, const EncoderTokens& tokens) {
+  const size_t count = tokens.ids.size();
+  const auto size = static_cast<size_t>(PaddedLength(function, static_cast<int64_t>(count)));
   std::map<std::string, Tensor> inputs;
   for (const auto& [port, value] : InputPorts(function)) {
-    const std::string name = verify::UserName(port);
-    const std::vector<int32_t> zeros(size, 0);
-    const auto& held = name == kTokenIds ? ids : name == kSeen ? seen : zeros;
+    std::vector<int32_t> held(size, 0);
+    switch (*EncoderInputOf(port)) {
+      case EncoderInput::kIds:
+        held.assign(size, static_cast<int32_t>(tokens.padding));
+        std::ranges::copy(tokens.ids, held.begin());
+        break;
+      case EncoderInput::kSeen:
+        std::fill_n(held.begin(), count, 1);
+        break;
+      case EncoderInput::kTypes:
+        std::ranges::copy(tokens.types, held.begin());
+        break;
+    }
     inputs[value.name] =
         Tensor::Of<int32_t>({1, static_cast<int64_t>(size)}, held).Cast(value.type.dtype);
   }
@@ -157,8 +192,8 @@ Predict PredictOn(const engine::Engine& engine) {
 }
 
 std::vector<Tensor> RunEncoder(const Predict& predict, const Function& function,
-                               const std::vector<int64_t>& tokens) {
-  const auto count = static_cast<int64_t>(tokens.size());
+                               const EncoderTokens& tokens) {
+  const auto count = static_cast<int64_t>(tokens.ids.size());
   const std::map<std::string, Tensor> found = predict(EncoderInputs(function, tokens));
   const Dim& size = TokenIds(function).type.shape[1];
   std::vector<Tensor> outputs;

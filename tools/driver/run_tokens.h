@@ -21,9 +21,23 @@ struct LanguageSize {
 };
 LanguageSize LanguageSizes(const Function& function);
 
-// Returns whether the function has the ports of lib/networks/encoder.h, in any source format: an
-// input input_ids, and optionally attention_mask and token_type_ids.
+// Returns whether the function has the ports of lib/networks/encoder.h, in any format: an input
+// input_ids, and optionally attention_mask and token_type_ids, of any of their names.
 bool IsEncoder(const Function& function);
+// Of an encoder: the most tokens that it takes, and whether it takes a mask. The number of rows of
+// the tables that tokens and their types index; no types: 0.
+struct EncoderSize {
+  int64_t tokens, vocabulary, types;
+  bool masked;
+};
+EncoderSize EncoderSizes(const Function& function);
+
+// The tokens of an encoder.
+struct EncoderTokens {
+  std::vector<int64_t> ids;
+  std::vector<int64_t> types = {};  // of each token; empty: all 0
+  int64_t padding = 0;              // the token that fills a fixed length
+};
 
 // Error "usage" if the function is neither, too many tokens are given, or `step` is used with an
 // encoder; "bad-input" for a token outside the vocabulary.
@@ -32,10 +46,10 @@ void CheckTokens(const Function& function, const std::vector<int64_t>& tokens, b
 // Returns the output's name in results for tokens: "hidden" and "pooled" for an encoder, otherwise
 // its own name. The function must have passed CheckTokens.
 std::string NameForTokens(const Port& port);
-// Returns the inputs of an encoder by its own names: all tokens are attended to and of the first
-// type, followed by padding up to a supported length.
-std::map<std::string, Tensor> EncoderInputs(const Function& function,
-                                            const std::vector<int64_t>& tokens);
+// Returns the length up to which tokens are padded: the shortest that the encoder takes.
+int64_t PaddedLength(const Function& function, int64_t tokens);
+// Returns the inputs of an encoder by its own names: all tokens are attended to, padding is not.
+std::map<std::string, Tensor> EncoderInputs(const Function& function, const EncoderTokens& tokens);
 // Computes the outputs of a function from its inputs, by MIL name; states persist between calls.
 using Predict =
     std::function<std::map<std::string, Tensor>(const std::map<std::string, Tensor>& inputs)>;
@@ -44,7 +58,7 @@ Predict PredictOn(const engine::Engine& engine);
 
 // Returns the outputs in order, without the batch dimension and without padding.
 std::vector<Tensor> RunEncoder(const Predict& predict, const Function& function,
-                               const std::vector<int64_t>& tokens);
+                               const EncoderTokens& tokens);
 
 // Returns fp32 [tokens, vocabulary] for tokens that follow `seen` earlier ones in the states of
 // `predict`.

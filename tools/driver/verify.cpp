@@ -33,6 +33,7 @@ struct Check {
   std::vector<verify::NamedTensors> shared;  // inputs of the package, by name in the source
   std::vector<verify::StepResults> references, values;
   std::map<std::string, analysis::InputRange> made;  // ranges of generated inputs, over all steps
+  std::vector<EncodedText> texts;
   verify::FollowedChoices followed;
   verify::Budgets budgets;
 };
@@ -190,8 +191,24 @@ void TakeSourceTypes(const Program& source, Program& package) {
   }
 }
 
+// Returns the inputs of the source for each text of the file.
+std::vector<std::map<std::string, Tensor>> TextSamples(const VerifyOptions& options,
+                                                       const fs::path& source, Check& check) {
+  RequireEncoder(*check.source, "--text");
+  const TextEncoder encoder(*check.package, source, options.tokenizer, "--text");
+  const int64_t most = EncoderSizes(*check.source).tokens;
+  std::vector<std::map<std::string, Tensor>> samples;
+  for (const TextLine& line : ReadTextLines(options.text)) {
+    const EncodedText& text = check.texts.emplace_back(
+        encoder.Encode(line.text, line.pair ? &*line.pair : nullptr, most));
+    CheckTokens(*check.source, text.tokens.ids, false);
+    samples.push_back(BySourceName(*check.package, EncoderInputs(*check.package, text.tokens)));
+  }
+  return samples;
+}
+
 // Returns the pairs to compare, with their inputs.
-std::vector<Check> Checks(const Program& source, const Program& package,
+std::vector<Check> Checks(const Program& source, const Program& package, const fs::path& model,
                           const VerifyOptions& options) {
   std::vector<Check> checks;
   if (options.function) {
@@ -224,8 +241,10 @@ std::vector<Check> Checks(const Program& source, const Program& package,
       if (!given.empty()) throw Error("usage", "--tokens cannot be combined with --inputs");
       CheckTokens(*check.source, options.tokens, false);
       CheckTokens(*check.package, options.tokens, false);
-      given = {BySourceName(*check.package, EncoderInputs(*check.package, options.tokens))};
+      given = {BySourceName(*check.package, EncoderInputs(*check.package, {options.tokens}))};
     }
+    if (!options.text.empty() && IsEncoder(*check.package))
+      given = TextSamples(options, model, check);
     size_t steps = 1;
     if (verify::HasStates(*check.source) || verify::HasStates(*check.package))
       steps = verify::kStatefulSteps;
@@ -487,6 +506,12 @@ void RequireTwo(const fs::path& source, const fs::path& package) {
             "elsewhere: --reference DIR");
 }
 
+bool TakesTexts(const fs::path& model) {
+  Diagnostics ignored;
+  const Program program = ImportToRun(model, {}, true, ignored);
+  return IsEncoder(*program.main());
+}
+
 bool ComputesInFp16(const Program& package) {
   bool half = false;
   for (const auto& function : package.functions)
@@ -531,7 +556,7 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
   exact.arithmetic = engine::EngineOptions::Arithmetic::kExact;
   faithful.arithmetic = engine::EngineOptions::Arithmetic::kFaithful;
 
-  std::vector<Check> checks = Checks(*source, package, options);
+  std::vector<Check> checks = Checks(*source, package, source_path, options);
   // Each sample runs in the package, in the source, and with rounded constants.
   uint64_t run = 0, runs = 0;
   for (const Check& check : checks)
@@ -577,6 +602,7 @@ VerifyResult Verify(const fs::path& source_path, const fs::path& package_path,
     for (const auto& [name, tensor] : check.references[0].outputs)
       if (!tensor) function.not_compared.push_back(name);
     function.followed = check.followed;
+    function.texts = check.texts;
     if (language) {
       verify::Budgets budgets = result.budgets;
       for (const auto& [name, error] : errors) state_error(budgets, name, error);

@@ -14,6 +14,7 @@
 #include "lib/verify/compare_functions.h"
 #include "lib/verify/layer_comparison.h"
 #include "tools/driver/import.h"
+#include "tools/driver/text_inputs.h"
 #include "tools/driver/verify_language.h"
 
 namespace mlc::driver {
@@ -26,7 +27,10 @@ struct VerifyOptions {
   media::Fit fit = media::Fit::kNone;       // of pictures and sounds in `inputs`
   std::optional<int64_t> samples;           // steps for each function
   std::vector<int64_t> tokens;              // the prompt of a language model; empty: generated
-  std::filesystem::path reference;          // folder or .npz; empty: computed from the source
+  // A file of texts for an encoder, each a sample (ReadTextLines), and where their tokenizer is; empty:
+  // with the source.
+  std::filesystem::path text, tokenizer;
+  std::filesystem::path reference;  // folder or .npz; empty: computed from the source
   // As accepted by ParseBudgets. Absent: by the package's precision, where the fp16 budget is
   // raised to kFloors times the floor (lib/verify/fp16_floor.h), which is computed from
   // mlc's import for any reference. atol and rtol disable floors.
@@ -55,6 +59,7 @@ struct VerifyResult {
     verify::Layers layers;
     const Function* source = nullptr;
     std::optional<LanguageResult> language;  // if the source is the reference
+    std::vector<EncodedText> texts;          // of VerifyOptions::text
     // Router choices of the package that the source follows, over all samples.
     verify::FollowedChoices followed;
   };
@@ -69,6 +74,9 @@ bool ComputesInFp16(const Program& program);
 void RequireOrder(const std::filesystem::path& source, const std::filesystem::path& package);
 // Error "usage" if both are the same model. Both must be readable.
 void RequireTwo(const std::filesystem::path& source, const std::filesystem::path& package);
+
+// Whether VerifyOptions::text applies to a model: its default function is an encoder.
+bool TakesTexts(const std::filesystem::path& model);
 
 // The result passes if Judge accepts the outputs. Error "usage" if the comparison would be
 // meaningless: the same model twice, a folder without inputs, a source model as `package`.

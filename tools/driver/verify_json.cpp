@@ -57,6 +57,11 @@ Json VerifyJson(const VerifyResult& result, const VerifyOptions& options) {
             {"outputs", ParseJson(verify::ReportJson(result.outputs))}};
   Json layers = Json::array(), not_compared = layers;
   for (const VerifyResult::OfFunction& function : result.functions) {
+    for (const EncodedText& text : function.texts)
+      json["texts"].push_back({{"tokens", text.tokens.ids},
+                               {"types", text.tokens.types},
+                               {"left_out", text.removed},
+                               {"padded_to", text.padded}});
     if (!function.generated.empty())
       json["made_up"].push_back(ParseJson(GeneratedInputsJson(*function.source, function.generated,
                                                               options.make_up, function.samples)));

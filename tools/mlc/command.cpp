@@ -86,6 +86,8 @@ void AddOptions(CLI::App& app, std::span<const Option> options,
     }
     CLI::Option* option = app.add_option(row.key(), storage[i]);
     const bool several = row.name.ends_with("...");
+    // "--similarity TEXT TEXT" takes two values.
+    const auto values = static_cast<int>(1 + std::ranges::count(row.value, ' '));
     option->allow_extra_args(several);
     option->type_name(row.IsArgument() ? "" : std::string(row.value));
     if (several) {
@@ -93,7 +95,7 @@ void AddOptions(CLI::App& app, std::span<const Option> options,
     } else if (row.repeat) {
       option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     } else {
-      option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::Throw);
+      option->expected(values)->multi_option_policy(CLI::MultiOptionPolicy::Throw);
     }
     if (row.required) option->required();
   }

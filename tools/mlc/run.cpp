@@ -10,6 +10,7 @@
 #include "tools/driver/json_results.h"
 #include "tools/driver/parity.h"
 #include "tools/driver/reports.h"
+#include "tools/driver/text_outputs.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/generated_inputs_report.h"
 #include "tools/mlc/interface_report.h"
@@ -43,7 +44,8 @@ struct RunArguments {
   std::vector<fs::path> reports;
 };
 
-Json ResultJson(const BenchmarkResult& result, const analysis::GeneratedInputOptions& make_up) {
+Json ResultJson(const BenchmarkResult& result, const analysis::GeneratedInputOptions& make_up,
+                const fs::path& model) {
   const std::string mode(Name(result.arithmetic));
   Json list = Json::array();
   for (const auto& [port, tensor, name, file] : result.outputs) {
@@ -59,6 +61,11 @@ Json ResultJson(const BenchmarkResult& result, const analysis::GeneratedInputOpt
   Json json = ParseJson(RunJson(result));
   json["outputs"] = list;
   if (result.units == runtime::Units::kReference) json["computes"] = Describe(result.arithmetic);
+  if (result.text) {
+    json["text"] = EncodedTextJson(*result.text);
+    for (const auto& [label, probability] : LabelsOf(model, result.outputs))
+      json["labels"].push_back({{"label", label}, {"probability", probability}});
+  }
   for (const auto& [token, probability] : result.next)
     json["next"].push_back({{"token", token}, {"probability", probability}});
   if (!result.generated.empty())
@@ -67,7 +74,19 @@ Json ResultJson(const BenchmarkResult& result, const analysis::GeneratedInputOpt
   return json;
 }
 
-void Print(const BenchmarkResult& result, const analysis::GeneratedInputOptions& make_up) {
+// "label: positive (98.2 %), negative (1.8 %)", or the five likeliest.
+std::string LabelsText(const std::vector<LabelProbability>& labels) {
+  constexpr size_t kMostLabels = 5;
+  std::string text;
+  for (size_t i = 0; i < std::min(labels.size(), kMostLabels); ++i)
+    text += fmt::format("{}{} ({:.1f} %)", i == 0 ? "label: " : ", ", labels[i].label,
+                        100 * labels[i].probability);
+  return text.empty() ? "" : text + "\n";
+}
+
+void Print(const BenchmarkResult& result, const analysis::GeneratedInputOptions& make_up,
+           const fs::path& model) {
+  if (result.text) fmt::print("{}", EncodedTextText(*result.text));
   fmt::print("{}", GeneratedInputsText(*result.function, result.generated, make_up, 1));
   for (const auto& [port, tensor, name, file] : result.outputs)
     fmt::print("{}  {} [{}]{}\n", name == verify::UserName(*port) ? ShownName(*port) : name,
@@ -82,6 +101,7 @@ void Print(const BenchmarkResult& result, const analysis::GeneratedInputOptions&
       values += fmt::format(" {:.6g}", tensor.Double(i));
     fmt::print("  {}:{}{}\n", port->name, values, tensor.size() > 8 ? " ..." : "");
   }
+  if (result.text) fmt::print("{}", LabelsText(LabelsOf(model, result.outputs)));
   if (!result.next.empty()) {
     std::string next;
     for (const auto& [token, probability] : result.next)
@@ -139,7 +159,7 @@ int RunSweep(const RunArguments& given, const BenchmarkOptions& options, Session
     Json rows = Json::array();
     for (const SweepRow& row : sweep.rows)
       rows.push_back(row.result
-                         ? ResultJson(*row.result, options.make_up)
+                         ? ResultJson(*row.result, options.make_up, given.model)
                          : Json{{"units", Name(row.units)}, {"error", ErrorJson(*row.error)}});
     Json json{{"sweep", rows}, {"why", sweep.why}};
     if (sweep.recommended) json["recommended"] = Name(*sweep.recommended);
@@ -191,7 +211,7 @@ int RunPair(const RunArguments& given, BenchmarkOptions options, Session& sessio
   if (session.json) {
     Json list = Json::array();
     for (size_t i = 0; i < 2; ++i) {
-      Json entry = ResultJson(results[i], options.make_up);
+      Json entry = ResultJson(results[i], options.make_up, given.models[i]);
       entry["model"] = given.models[i];
       list.push_back(std::move(entry));
     }
@@ -283,16 +303,19 @@ int RunModel(RunArguments& given, Session& session) {
     throw Error("usage", "MODEL is required").Help("--help shows an example");
   given.model = given.models[0];
   BenchmarkOptions options = given.options;
+  options.text.tokenizer = given.text.generate.tokenizer;
   for (const char* option : {"--tolerance", "--force-baseline"})
     if (given.baseline.empty() && session.given.contains(option))
       throw Error("usage", "{} requires --baseline", option);
-  if (!options.tokens.empty())
-    Refuse({"--seed", "--input-range"}, "--tokens replaces inputs", session);
+  if (options.by_tokens())
+    Refuse({"--seed", "--input-range"},
+           fmt::format("{} replaces inputs", options.text.given() ? "--text" : "--tokens"),
+           session);
   if (given.tolerance < 0 || given.tolerance > 1000)
     throw Error("usage", "--tolerance: expected a percentage from 0 to 1000");
   if (given.text.given()) {
     if (given.models.size() > 1)
-      throw Error("usage", "--prompt and --perplexity require a single model");
+      throw Error("usage", "--prompt, --perplexity and --similarity require a single model");
     return RunText(given.model, options, given.text, given.reports, session);
   }
   if (given.models.size() > 1) return RunPair(given, options, session);
@@ -326,13 +349,13 @@ int RunModel(RunArguments& given, Session& session) {
     if (!check->within && code == 0) code = ExitCode("check-failed");
   }
   if (session.json) {
-    Json json = ResultJson(result, options.make_up);
+    Json json = ResultJson(result, options.make_up, given.model);
     if (const std::string hash = HashOf(given.model); !hash.empty()) json["model_hash"] = hash;
     if (check) json["baseline"] = BaselineJson(*check);
     json["exit_code"] = code;
     PrintDocument(json);
   } else {
-    Print(result, options.make_up);
+    Print(result, options.make_up, given.model);
     if (options.profile)
       fmt::print("{}",
                  ProfileText(*options.trace, result.predict.statistics().count + options.warmup));

@@ -6,6 +6,7 @@
 #include "lib/support/mapped_file.h"
 #include "lib/support/regular_file.h"
 #include "tools/driver/reports.h"
+#include "tools/driver/text_outputs.h"
 #include "tools/mlc/chat.h"
 #include "tools/mlc/progress_line.h"
 #include "tools/mlc/terminal.h"
@@ -162,7 +163,53 @@ int RunPerplexity(const fs::path& model, const BenchmarkOptions& run, const Text
   return 0;
 }
 
+int RunSimilarity(const fs::path& model, const BenchmarkOptions& run, const TextArguments& text,
+                  Session& session) {
+  const SimilarityResult result = Similarity(model, run, {text.similarity[0], text.similarity[1]},
+                                             text.generate.tokenizer, session.diagnostics);
+  if (session.json) {
+    Json json{{"cosine", result.cosine}, {"pooling", result.pooling}};
+    AddMode(result.executor, json);
+    for (size_t i = 0; i < 2; ++i) {
+      Json one = EncodedTextJson(result.texts[i]);
+      one["embedding"] = result.embeddings[i].Doubles();
+      json["texts"].push_back(std::move(one));
+    }
+    PrintDocument(json);
+    return 0;
+  }
+  fmt::print("cosine similarity {:.6f}\n", result.cosine);
+  for (const EncodedText& one : result.texts) fmt::print("{}", EncodedTextText(one));
+  fmt::print("embeddings [{}]: {}; {}\n", result.embeddings[0].size(), result.pooling,
+             ModeText(result.executor));
+  return 0;
+}
+
 }  // namespace
+
+std::string EncodedTextText(const EncodedText& text) {
+  constexpr size_t kMostPieces = 24;
+  const size_t shown = std::min(text.pieces.size(), kMostPieces);
+  std::string line = fmt::format("text: {}:", Counted(std::ssize(text.pieces), "token"));
+  for (size_t i = 0; i < shown; ++i) line += " " + text.pieces[i];
+  if (shown < text.pieces.size()) line += " ...";
+  line += "\n";
+  if (text.removed > 0)
+    line +=
+        fmt::format("  {} left out: more than the model takes\n", Counted(text.removed, "token"));
+  if (text.padded > std::ssize(text.pieces))
+    line += fmt::format("  padded to {} tokens{}\n", text.padded,
+                        text.masked ? "" : ", which the model sees: it has no attention_mask");
+  return line;
+}
+
+Json EncodedTextJson(const EncodedText& text) {
+  return {{"tokens", text.tokens.ids},
+          {"types", text.tokens.types},
+          {"pieces", text.pieces},
+          {"left_out", text.removed},
+          {"padded_to", text.padded}};
+}
 
 // Flushes each piece, because answers may be long and users read along.
 void ShowPiece(std::string_view piece) {
@@ -182,12 +229,18 @@ std::vector<Option> TextTable(TextArguments& into) {
                 "read the prompt from a file, without the newline at its end (default: none)",
                 Into(into.prompt_file)}});
   Append(GenerateTable(into.generate), table);
-  Append(Grouped(OptionGroup::kLanguage,
-                 {Common({"--perplexity", "FILE",
-                          "measure the perplexity of a language model on this text, in chunks of "
-                          "--context tokens (default 512); the second half of each chunk is scored",
-                          Into(into.perplexity)})}),
-         table);
+  Append(
+      Grouped(OptionGroup::kLanguage,
+              {Common({"--perplexity", "FILE",
+                       "measure the perplexity of a language model on this text, in chunks of "
+                       "--context tokens (default 512); the second half of each chunk is scored",
+                       Into(into.perplexity)}),
+               Common({"--similarity", "TEXT TEXT",
+                       "print the cosine similarity of two texts: of their sentence embeddings or, "
+                       "without these, of the embeddings of their tokens, pooled as "
+                       "sentence-transformers' modules.json says, or averaged (default: none)",
+                       Into(into.similarity)})}),
+      table);
   return table;
 }
 
@@ -198,8 +251,12 @@ std::string TextNotes() {
 }
 
 void CheckText(const TextArguments& text, const Session& session) {
-  if (int64_t{text.prompt.has_value()} + !text.prompt_file.empty() + !text.perplexity.empty() > 1)
-    throw Error("usage", "--prompt, --prompt-file and --perplexity cannot be combined");
+  if (int64_t{text.prompt.has_value()} + !text.prompt_file.empty() + !text.perplexity.empty() +
+          !text.similarity.empty() + session.given.contains("--text") >
+      1)
+    throw Error(
+        "usage",
+        "--prompt, --prompt-file, --perplexity, --text and --similarity cannot be combined");
   if (!text.prompted() && !text.conversation())
     for (const char* option :
          {"--generate", "--chat", "--system", "--chat-template", "--chat-variables", "--stop",
@@ -210,24 +267,30 @@ void CheckText(const TextArguments& text, const Session& session) {
   if (text.conversation() && session.json)
     throw Error("usage",
                 "--json requires --prompt or --prompt-file: a conversation is no document");
-  if (!text.generate.tokenizer.empty() && !text.given())
-    throw Error("usage", "--tokenizer requires --prompt, --chat or --perplexity");
+  if (!text.generate.tokenizer.empty() && !text.given() && !session.given.contains("--text"))
+    throw Error("usage", "--tokenizer requires a text: --prompt, --chat, --text or --similarity");
 }
 
 int RunText(const fs::path& model, const BenchmarkOptions& run, const TextArguments& text,
             const std::vector<fs::path>& reports, Session& session) {
-  const bool perplexity = !text.perplexity.empty();
+  const bool perplexity = !text.perplexity.empty(), similarity = !text.similarity.empty();
   for (const char* option : {"--trace", "--baseline", "--history"})
     if (session.given.contains(option))
       throw Error("usage", "{} requires inputs or --tokens", option);
-  Refuse({"--input", "--input-range", "--tokens", "--step", "--output-dir", "--require-units",
-          "--iterations", "--warmup", "--jobs", "--soak", "--warm-load", "--p99-budget",
-          "--memory-mark", "--compare", "--operations", "--budget", "--profile"},
-         fmt::format("{} replaces inputs", perplexity        ? "--perplexity"
-                                           : text.prompted() ? "--prompt"
-                                                             : "--chat"),
-         session);
+  Refuse(
+      {"--input", "--input-range", "--tokens", "--text-pair", "--step", "--output-dir", "--output",
+       "--require-units", "--iterations", "--warmup", "--jobs", "--soak", "--warm-load",
+       "--p99-budget", "--memory-mark", "--compare", "--operations", "--budget", "--profile"},
+      fmt::format("{} replaces inputs", perplexity        ? "--perplexity"
+                                        : similarity      ? "--similarity"
+                                        : text.prompted() ? "--prompt"
+                                                          : "--chat"),
+      session);
   if (run.sweep) throw Error("usage", "--units sweep requires inputs or --tokens");
+  if (similarity) {
+    Refuse({"--seed", "--report"}, "--similarity prints one figure", session);
+    return RunSimilarity(model, run, text, session);
+  }
   if (perplexity) Refuse({"--seed"}, "--perplexity does not sample", session);
   if (text.conversation()) {
     Refuse({"--report"}, "a conversation is no report", session);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,17 +19,23 @@ struct TextArguments {
   std::optional<std::string> prompt;
   std::filesystem::path prompt_file;
   GenerateOptions generate;
-  std::filesystem::path perplexity;  // a text file
+  std::filesystem::path perplexity;     // a text file
+  std::vector<std::string> similarity;  // two texts
 
   bool prompted() const { return prompt || !prompt_file.empty(); }
   // --chat without a prompt.
   bool conversation() const { return generate.chat && !prompted() && perplexity.empty(); }
-  bool given() const { return prompted() || !perplexity.empty() || conversation(); }
+  bool given() const {
+    return prompted() || !perplexity.empty() || conversation() || !similarity.empty();
+  }
 };
 // CheckText rejects options of this table that require a prompt if there is none.
 std::vector<Option> TextTable(TextArguments& into);
 void CheckText(const TextArguments& text, const Session& session);
 std::string TextNotes();  // for help
+// How a text was encoded, as lines of text and as JSON.
+std::string EncodedTextText(const EncodedText& text);
+nlohmann::ordered_json EncodedTextJson(const EncodedText& text);
 // Prints a piece of an answer to standard output.
 void ShowPiece(std::string_view piece);
 // Generates, holds a conversation or measures perplexity and prints the result; requires `text.given()`. Error "usage"

@@ -62,9 +62,25 @@ std::string RoutersText(std::string_view what, const verify::FollowedChoices& ro
       what, routers.followed, routers.tokens, routers.widest);
 }
 
+// "texts: 3, of 5 to 12 tokens"
+std::string TextsText(const std::vector<EncodedText>& texts) {
+  if (texts.empty()) return "";
+  int64_t least = INT64_MAX, most = 0, removed = 0;
+  for (const EncodedText& text : texts) {
+    least = std::min(least, std::ssize(text.pieces));
+    most = std::max(most, std::ssize(text.pieces));
+    removed += text.removed;
+  }
+  std::string line = fmt::format("texts: {}, of {} to {} tokens", texts.size(), least, most);
+  if (removed > 0)
+    line += fmt::format("; {} left out: more than the model takes", Counted(removed, "token"));
+  return line + "\n";
+}
+
 void Print(const VerifyResult& result, const VerifyOptions& options, size_t worst) {
   std::string generated, not_compared, layers, bundle, language;
   for (const VerifyResult::OfFunction& function : result.functions) {
+    generated += TextsText(function.texts);
     generated += GeneratedInputsText(*function.source, function.generated, options.make_up,
                                      function.samples);
     for (const std::string& name : function.not_compared)
@@ -116,15 +132,20 @@ int RunVerify(const VerifyArguments& given, Session& session) {
   if (given.options.atol || given.options.rtol)
     Refuse({"--per-axis"}, "--atol and --rtol judge each element", session);
   if (given.worst < 1) throw Error("usage", "--worst must be at least 1");
-  if (!given.text.empty()) {
+  const bool texts = !given.text.empty() && TakesTexts(given.package);
+  if (!given.text.empty() && !texts)
     return VerifyText(given.source, given.package, given.options, given.text, given.tokenizer,
                       given.reports, session);
-  }
-  if (!given.tokenizer.empty()) throw Error("usage", "--tokenizer requires --text");
+  if (texts)
+    Refuse({"--inputs", "--input-range", "--seed", "--tokens"}, "--text replaces inputs", session);
+  else if (!given.tokenizer.empty())
+    throw Error("usage", "--tokenizer requires --text");
   VerifyResult result;
   {
     ProgressLine line(session);
     VerifyOptions options = given.options;
+    options.text = given.text;
+    options.tokenizer = given.tokenizer;
     options.progress = line.Showing();
     result = Verify(given.source, given.package, options, session.diagnostics);
   }
@@ -147,11 +168,13 @@ Command VerifyCommand() {
   Append(
       Grouped(
           OptionGroup::kComparison,
-          {Common({"--text", "FILE",
-                   "compare two language models on this text: perplexity, and divergence of the "
-                   "predictions, in chunks of --context tokens (default 512); the second half of "
-                   "each chunk is scored; limits below",
-                   Into(given->text)}),
+          {Common(
+               {"--text", "FILE",
+                "text encoders: compare on the texts of this file, one on each line, or two that a "
+                "tab separates. Language models: compare on the text of this file: perplexity, and "
+                "divergence of the predictions, in chunks of --context tokens (default 512); the "
+                "second half of each chunk is scored; limits below (default: none)",
+                Into(given->text)}),
            Common({"--tokenizer", "PATH",
                    "GGUF file, Hugging Face folder or tokenizer.json to take the tokenizer for "
                    "--text from (default: SOURCE)",
