@@ -125,14 +125,14 @@ double Product(const std::vector<double>& a, const std::vector<double>& b) {
 
 std::vector<LabelProbability> LabelsOf(const fs::path& model,
                                        const std::vector<RunOutput>& outputs) {
-  if (outputs.size() != 1 || outputs[0].name != "logits" || outputs[0].tensor.dims().size() != 1 ||
-      outputs[0].tensor.size() < 2)
+  const auto output = std::ranges::find(outputs, "logits", &RunOutput::name);
+  if (output == outputs.end() || output->tensor.dims().size() != 1 || output->tensor.size() < 2)
     return {};
   const Json config = ReadJson(FolderWith(model, "config.json"), "config.json");
   if (!config.is_object() || !config.contains("id2label") || !config["id2label"].is_object())
     return {};
   const Json& names = config["id2label"];
-  const std::vector<double> logits = outputs[0].tensor.Doubles();
+  const std::vector<double> logits = output->tensor.Doubles();
   const bool several = TextOf(config, "problem_type") == "multi_label_classification";
   const double greatest = *std::ranges::max_element(logits);
   double sum = 0;

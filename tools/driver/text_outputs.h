@@ -20,7 +20,7 @@ struct LabelProbability {
   double probability;
 };
 // The classes that config.json with the model names (id2label), by descending probability. Empty
-// unless the only output is "logits" with one value for each of several classes. The classes exclude
+// unless an output "logits" has one value for each of several classes. The classes exclude
 // each other, unless "problem_type" is "multi_label_classification".
 std::vector<LabelProbability> LabelsOf(const std::filesystem::path& model,
                                        const std::vector<RunOutput>& outputs);
