@@ -110,6 +110,11 @@ void ReadStripping(const GgufFile& file, text::TokenizerSpec& spec) {
 
 }  // namespace
 
+bool HasTokenizer(const GgufFile& file) {
+  const std::string model = file.String(Key("model"), "none");
+  return model != "none" && model != "no_vocab" && file.Has(Key("tokens"));
+}
+
 text::TokenizerSpec ReadGgufTokenizer(const GgufFile& file) {
   if (!file.Has(Key("model")))
     throw Error("unsupported-tokenizer", "the file has no tokenizer")

@@ -1,5 +1,5 @@
-// frontends/gguf/tokenizer.h - reads the tokenizer that a GGUF file describes, and writes it to a
-// separate file: a GGUF file without tensors.
+// frontends/gguf/tokenizer.h - reads the tokenizer that a GGUF file describes, and what a config.json
+// says beside it.
 #pragma once
 
 #include <string>
@@ -14,11 +14,12 @@ namespace mlc::gguf {
 // support, "bad-file" if a key is missing or has another type.
 text::TokenizerSpec ReadGgufTokenizer(const GgufFile& file);
 
-// Returns a GGUF file (version 3) with general.architecture and the keys "tokenizer.*" of `file`,
-// copied byte for byte; tools that read GGUF vocabularies can read it. Returns an empty string if
-// the file has no tokenizer.
-std::string GgufTokenizerFile(const GgufFile& file);
-// Returns whether a file has only these keys and no tensors.
-bool IsGgufTokenizerFile(const GgufFile& file);
+// Whether the file has a text tokenizer: other models have none, or one that is called "none" or
+// "no_vocab".
+bool HasTokenizer(const GgufFile& file);
+
+// Returns a config.json with what libraries for Hugging Face tokenizers read of it: model_type, the
+// number and the special ids of tokens, and the sizes that the file states.
+std::string HuggingFaceConfig(const GgufFile& file);
 
 }  // namespace mlc::gguf

@@ -445,8 +445,7 @@ class Reader {
 text::TokenizerSpec ParseHuggingFaceTokenizer(std::string_view tokenizer, std::string_view config,
                                               const std::string& file) {
   Json json = Parse(tokenizer, file);
-  Json settings =
-      config.empty() ? Member(json, "tokenizer_config") : Parse(config, "tokenizer_config.json");
+  Json settings = config.empty() ? Json() : Parse(config, "tokenizer_config.json");
   try {
     return Reader(json).Read(settings);
   } catch (Error& error) {

@@ -1,5 +1,5 @@
 // frontends/safetensors/tokenizer.h - reads tokenizer.json of Hugging Face's tokenizers library and
-// the additional settings of tokenizer_config.json, and writes both to one file.
+// the additional settings of tokenizer_config.json.
 #pragma once
 
 #include <filesystem>
@@ -18,27 +18,30 @@ namespace mlc::safetensors {
 text::TokenizerSpec ReadHuggingFaceTokenizer(const std::filesystem::path& path,
                                              std::vector<std::filesystem::path>* files = nullptr);
 
-// Parses the texts of tokenizer.json and tokenizer_config.json ("": none). A tokenizer.json with a
-// member "tokenizer_config", as written by mlc next to packages, needs no other file. Errors refer
-// to the text as `file`.
+// Parses the texts of tokenizer.json and tokenizer_config.json ("": none). Errors refer to the text as
+// `file`.
 text::TokenizerSpec ParseHuggingFaceTokenizer(std::string_view tokenizer, std::string_view config,
                                               const std::string& file);
 
-// Returns the folder's other tokenizer settings as the JSON object "tokenizer_config": the contents
+// Returns the folder's other tokenizer settings as a JSON object: the contents
 // of tokenizer_config.json, with "chat_template" from chat_template.jinja and "eos_token_id" from
 // generation_config.json, where these files exist. Returns "" if there are no settings.
 std::string HuggingFaceTokenizerConfig(const std::filesystem::path& folder,
                                        std::vector<std::filesystem::path>* files = nullptr);
 
-// Returns the folder's tokenizer.json with an additional member, "tokenizer_config", for the
-// folder's other settings; Hugging Face's tokenizers library ignores it. Returns an
-// empty string if there is no tokenizer.json. Error "bad-file" for an invalid file. `read` receives
-// the names of the files.
-std::string HuggingFaceTokenizerFile(const std::filesystem::path& folder,
-                                     std::vector<std::filesystem::path>& read);
-// Returns whether a text is the result of HuggingFaceTokenizerFile.
-bool IsHuggingFaceTokenizerFile(std::string_view text);
-// Describes how two such texts with the same TokenizerSpec differ in settings that only other tools
+// The files of a tokenizer, as Hugging Face's libraries and swift-transformers look for them.
+struct HuggingFaceTexts {
+  std::string tokenizer;  // tokenizer.json; empty: no tokenizer
+  std::string config;     // tokenizer_config.json; empty: none
+  std::string model;      // config.json; empty: none
+};
+
+// Returns the texts of a folder; `config` is that of HuggingFaceTokenizerConfig. All are empty if
+// there is no tokenizer.json. Error "bad-file" for an invalid file. `read` receives the names of the
+// files.
+HuggingFaceTexts ReadHuggingFaceTexts(const std::filesystem::path& folder,
+                                      std::vector<std::filesystem::path>& read);
+// Describes how two texts of tokenizer.json with the same TokenizerSpec differ in settings that only other tools
 // use: the decoder, truncation, padding and dropout of merges. Returns an empty string if they do
 // not differ.
 std::string HuggingFaceTokenizerDifference(std::string_view found, std::string_view expected);

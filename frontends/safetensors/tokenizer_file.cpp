@@ -1,4 +1,4 @@
-// Implements HuggingFaceTokenizerFile, and the comparison of such files.
+// The files of a tokenizer as texts, and their comparison.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -18,41 +18,28 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-constexpr std::string_view kMember = "tokenizer_config";
 // Vocabularies and merges have up to a few million values.
 constexpr JsonBounds kBounds{.depth = 64, .values = size_t{1} << 24};
 
-// Returns the members of the object without their contents; null if the text is not an object.
-Json Members(std::string_view text) {
-  return Json::parse(
-      text, [](int depth, Json::parse_event_t, Json&) { return depth <= 1; }, false);
-}
-
 }  // namespace
 
-std::string HuggingFaceTokenizerFile(const fs::path& folder, std::vector<fs::path>& read) {
-  const fs::path path = folder / "tokenizer.json";
+HuggingFaceTexts ReadHuggingFaceTexts(const fs::path& folder, std::vector<fs::path>& read) {
   std::error_code ignored;
-  if (!fs::exists(path, ignored)) return "";
-  read.push_back(path);
-  std::string text(WithoutBom(AsText(MappedFile::Open(path)->bytes())));
-  RequireJson(text, "bad-file", path.string(), kBounds);
-  const Json members = Members(text);
-  if (!members.is_object())
-    throw Error("bad-file", "the file is not a JSON object").At({path.string(), ""});
-  if (members.contains(kMember)) return text;
-  const std::string config = HuggingFaceTokenizerConfig(folder, &read);
-  // The text before the closing brace of the object remains unchanged.
-  text.resize(text.rfind('}'));
-  text.resize(text.find_last_not_of(" \t\r\n") + 1);
-  const bool first = text.ends_with('{');
-  return text + fmt::format("{}\n  \"{}\": {}\n}}\n", first ? "" : ",", kMember,
-                            config.empty() ? "{}" : config);
-}
-
-bool IsHuggingFaceTokenizerFile(std::string_view text) {
-  const Json members = Members(text);
-  return members.is_object() && members.contains(kMember);
+  auto text = [&](const char* name) -> std::string {
+    const fs::path path = folder / name;
+    if (!fs::is_regular_file(path, ignored)) return "";
+    read.push_back(path);
+    return std::string(WithoutBom(AsText(MappedFile::Open(path)->bytes())));
+  };
+  HuggingFaceTexts texts{.tokenizer = text("tokenizer.json")};
+  if (texts.tokenizer.empty()) return texts;
+  const std::string path = (folder / "tokenizer.json").string();
+  RequireJson(texts.tokenizer, "bad-file", path, kBounds);
+  if (texts.tokenizer[texts.tokenizer.find_first_not_of(" \t\r\n")] != '{')
+    throw Error("bad-file", "the file is not a JSON object").At({path, ""});
+  texts.config = HuggingFaceTokenizerConfig(folder, &read);
+  texts.model = text("config.json");
+  return texts;
 }
 
 std::string HuggingFaceTokenizerDifference(std::string_view found, std::string_view expected) {

@@ -31,86 +31,63 @@ def rewritten(path, change):
     path.write_bytes(gguf_wire.model(metadata, tensors))
 
 
-def other_element(key, at, value):
-    def change(metadata, _):
-        metadata[key] = list(metadata[key])
-        metadata[key][at] = value
-    return change
-
-
-def other(key, value):
-    return lambda metadata, _: metadata.update({key: value})
-
-
-OTHERS = [  # change, and the text of the report
-    (other_element("tokenizer.ggml.tokens", 70, "é"), 'token 70 is "é" where the source has "<0x43>"'),
-    (other_element("tokenizer.ggml.scores", 5, 2.0), "score 5 is 2 where the source has 0"),
-    (other_element("tokenizer.ggml.token_type", 40, 1), "type 40 is 1 where the source has 6"),
-    (other("tokenizer.ggml.add_bos_token", True), "add_bos is on where the source has off"),
-    (other("tokenizer.ggml.add_space_prefix", True), "text step 0 is of kind"),
-    (other("tokenizer.ggml.eos_token_id", 1), "eos is 1 where the source has 2"),
-    (other("tokenizer.chat_template", "{{ '<start_of_turn>' }}"), "the chat template is \"{{ '<start_of_turn>' }}\" where"),
-]
-
-
-def test_the_tokenizer_of_a_gguf_file(folder):
-    speaker = Speaker(chat_template="{{ '<|im_start|>' }}", further={"<|im_end|>": CONTROL})
-    model, package = speaker.gguf(folder / "m.gguf"), folder / "p.mlpackage"
+def check_tokenizer(model, package, text):
+    """Checks what verify says of changes to the tokenizer of a package."""
     compiled(model, package)
-    beside, text = folder / "p.tokenizer.gguf", folder / "t.txt"
-    text.write_text("What is said here is of no matter. " * 4)
+    beside = package.with_suffix(".tokenizer")
+    right = {path.name: path.read_bytes() for path in beside.iterdir()}
+    tokenizer, config = (json.loads(right[name]) for name in ("tokenizer.json", "tokenizer_config.json"))
+
+    def restored():
+        for name, data in right.items():
+            (beside / name).write_bytes(data)
+
     on_text = ["--text", text, "--context", 32]
-    right = beside.read_bytes()
-    expect(run("verify", model, package), 0, "PASSED", "p.tokenizer.gguf matches the source's")
+    expect(run("verify", model, package), 0, "PASSED", f"{beside.name} matches the source's")
     assert expect(run("verify", model, package, "--json"), 0).answer["tokenizer"] == str(beside)
     expect(run("verify", model, package, *on_text), 0, "PASSED")
-    for change, said in OTHERS:
-        beside.write_bytes(right)
-        rewritten(beside, change)
+    vocabulary = tokenizer["model"]["vocab"]
+    swapped = vocabulary | {"<0x41>": vocabulary["<0x42>"], "<0x42>": vocabulary["<0x41>"]}
+    bos = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+           "pair": [], "special_tokens": {"<s>": {"id": "<s>", "ids": [1], "tokens": ["<s>"]}}}
+    for change, said in (({"model": tokenizer["model"] | {"vocab": swapped}}, 'token 68 is "<0x42>" where the source has "<0x41>"'),
+                         ({"normalizer": None}, "the number of normalizers is 0 where the source has 1"),
+                         ({"post_processor": bos}, "before"), ({"added_tokens": tokenizer["added_tokens"][1:]}, ""),
+                         ({"decoder": {"type": "Fuse"}}, '"decoder" differs from'), ({"padding": {"length": 4}}, '"padding" differs from'),
+                         ({"truncation": {"max_length": 4}}, '"truncation" differs from'),
+                         ({"model": tokenizer["model"] | {"dropout": 0.5}}, '"model/dropout" differs from'),
+                         ({"model": tokenizer["model"] | {"merges": ["<0x41> <0x42>"]}}, "")):
+        (beside / "tokenizer.json").write_text(json.dumps(tokenizer | change))
         expect(run("verify", model, package, *QUICK), 3, "FAIL tokenizer", said, "FAILED")
-        expect(run("verify", model, package, *on_text), 3, "FAIL tokenizer", said, "FAILED")
+    expect(run("verify", model, package, *on_text), 3, "FAIL tokenizer", "FAILED")
     expect(run("verify", model, package, "--budget", "int8", "--json"), 3)
+    restored()
+    for change, said in (({"chat_template": "x"}, 'the chat template is "x" where'), ({"eos_token": "<s>"}, "eos is 1 where the source has 2")):
+        (beside / "tokenizer_config.json").write_text(json.dumps(config | change))
+        expect(run("verify", model, package, *QUICK), 3, "FAIL tokenizer", said, "FAILED")
+    restored()
     # Other bytes with the same meaning.
-    beside.write_bytes(right)
-    metadata, _ = gguf_wire.read(beside)
-    beside.write_bytes(gguf_wire.model(dict(reversed(metadata.items())) | {"general.architecture": "llama"}, {}))
-    assert beside.read_bytes() != right
+    (beside / "tokenizer.json").write_text(json.dumps(dict(reversed(tokenizer.items()))))
+    (beside / "tokenizer_config.json").write_text(json.dumps(config | {"written_by": "another"}))
     expect(run("verify", model, package), 0, "PASSED", "matches the source's")
-    for damaged in (right[:100], b"", b"{}"):
-        beside.write_bytes(damaged)
+    for damaged in (right["tokenizer.json"][:100], b"", b"{}"):
+        (beside / "tokenizer.json").write_bytes(damaged)
         expect(run("verify", model, package, *QUICK), 3, "FAIL tokenizer", "differs from the source's")
-    beside.unlink()
+    (beside / "tokenizer.json").unlink()
     for options in ([], on_text, ["--samples", 1]):
         expect(run("verify", model, package, *options), 3, "FAIL tokenizer", "there is no tokenizer beside the package")
+
+
+def test_the_tokenizer(folder):
+    text = folder / "t.txt"
+    text.write_text("What is said here is of no matter. " * 4)
+    template = "{{ '<|im_start|>' }}"
+    speaker = Speaker(chat_template=template, further={"<|im_end|>": CONTROL})
+    check_tokenizer(speaker.gguf(folder / "m.gguf"), folder / "p.mlpackage", text)
+    check_tokenizer(Speaker().hugging_face(folder / "m", chat_template=template), folder / "h.mlpackage", text)
     # A source without a tokenizer needs none.
     silent = Llama().gguf(folder / "silent.gguf")
     assert "tokenizer" not in expect(run("verify", silent, compiled(silent, folder / "s.mlpackage")), 0).stdout
-
-
-def test_the_tokenizer_of_a_folder(folder):
-    model, package = Speaker().hugging_face(folder / "m", chat_template="{{ '<|im_start|>' }}"), folder / "p.mlpackage"
-    compiled(model, package)
-    beside = folder / "p.tokenizer.json"
-    right = json.loads(beside.read_text())
-    expect(run("verify", model, package), 0, "PASSED", "p.tokenizer.json matches the source's")
-    vocabulary = right["model"]["vocab"]
-    swapped = vocabulary | {"<0x41>": vocabulary["<0x42>"], "<0x42>": vocabulary["<0x41>"]}
-    for change, said in (({"model": right["model"] | {"vocab": swapped}}, 'token 68 is "<0x42>" where the source has "<0x41>"'),
-                         ({"normalizer": None}, "the number of normalizers is 0 where the source has 1"),
-                         ({"tokenizer_config": right["tokenizer_config"] | {"chat_template": "x"}}, 'the chat template is "x" where'),
-                         ({"decoder": {"type": "Fuse"}}, '"decoder" differs from'), ({"padding": {"length": 4}}, '"padding" differs from'),
-                         ({"truncation": {"max_length": 4}}, '"truncation" differs from'),
-                         ({"model": right["model"] | {"dropout": 0.5}}, '"model/dropout" differs from'),
-                         ({"model": right["model"] | {"merges": ["<0x41> <0x42>"]}}, "")):
-        beside.write_text(json.dumps(right | change))
-        expect(run("verify", model, package), 3, "FAIL tokenizer", said)
-    beside.write_text(json.dumps(right))
-    expect(run("verify", model, package), 0, "PASSED")
-    # A tokenizer from a source of another format is written differently and counts as another one.
-    beside.unlink()
-    compiled(Speaker(chat_template="x").gguf(folder / "g.gguf"), folder / "g.mlpackage")
-    shutil.copy(folder / "g.tokenizer.gguf", folder / "p.tokenizer.gguf")
-    expect(run("verify", model, package), 3, "FAIL tokenizer")
 
 
 def scaled(part, factor):

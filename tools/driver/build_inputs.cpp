@@ -49,7 +49,7 @@ std::vector<SourceFile> FilesOf(const SourcePaths& paths, Diagnostics& diagnosti
     const Frontend& frontend = FrontendOf(paths.source);
     if (frontend.facts) facts = frontend.facts(paths.source, paths.data_root);
     std::vector<fs::path> read;
-    TokenizerFileOf(paths.source, read, diagnostics);
+    TokenizerFilesOf(paths.source, read, diagnostics);
     for (const fs::path& file : read) facts.Add(paths.source, file);
   } catch (const Error& error) {
     if (!fs::exists(paths.source)) throw;

@@ -257,8 +257,7 @@ class VariantBuilder {
     };
     set(record.package, ".mlpackage");
     set(record.manifest, ".manifest.json");
-    set(record.tokenizer, ".tokenizer.json");
-    set(record.tokenizer, ".tokenizer.gguf");
+    set(record.tokenizer, ".tokenizer");
     set(record.bundle, ".mlmodelc");
     set(record.parity_bundle, ".parity");
   }

@@ -302,20 +302,21 @@ CompileResult CompileSource(const Source& source, const fs::path& given,
   };
   const bool bundle = output.extension() == ".mlmodelc";
   SourceFacts facts;
-  TokenizerFile tokenizer;
+  TokenizerFiles tokenizer_files;
+  std::optional<TokenizerInstallation> tokenizer;
   std::optional<SourceHashes> hashes;
   Steps steps;
   steps.finished = phase;
   steps.imported = [&](SourceFacts& read) {
     std::vector<fs::path> tokenizer_parts;
-    if (!model.empty()) tokenizer = TokenizerFileOf(model, tokenizer_parts, diagnostics);
+    if (!model.empty()) tokenizer_files = TokenizerFilesOf(model, tokenizer_parts, diagnostics);
     for (const fs::path& file : tokenizer_parts) read.Add(model, file);
     facts = read;
     phase("import");
     // Output conflicts are checked once all input files are known, and before anything is written.
     bundle ? coreml::CheckBundleTarget(output, options.force)
            : coreml::CheckPackageTarget(output, options.force);
-    CheckTokenizerTarget(output, tokenizer, options.force);
+    tokenizer.emplace(output, tokenizer_files, options.tokenizer_place, options.force);
     if (options.manifest) coreml::CheckManifestTarget(output, options.force);
     for (const fs::path* file : {&options.save_ir, &options.stats, &options.report})
       if (!file->empty()) Staging(*file, Staging::kFile);
@@ -358,8 +359,8 @@ CompileResult CompileSource(const Source& source, const fs::path& given,
     MakeBundle(written, output, output, true, {options.versions, options.force}, bundling);
     package.content_hash = coreml::PackageHash(output);
   }
-  InstallTokenizer(output, tokenizer);
-  if (!tokenizer.format.empty()) result.tokenizer = TokenizerPath(output, tokenizer.format);
+  tokenizer->Commit();
+  result.tokenizer = tokenizer->folder();
   phase("write");
   if (options.manifest) {
     coreml::Manifest manifest;
@@ -377,8 +378,9 @@ CompileResult CompileSource(const Source& source, const fs::path& given,
     }
     for (auto& [name, values] : AskedFor(options)) manifest.options.emplace_back(name, values);
     manifest.package = package;
-    if (!tokenizer.format.empty())
-      manifest.tokenizer = {tokenizer.format, tokenizer.bytes.size(), HashOf(tokenizer.bytes)};
+    if (!result.tokenizer.empty())
+      manifest.tokenizer = {"json", tokenizer_files.tokenizer.size(),
+                            HashOf(tokenizer_files.tokenizer)};
     manifest.passes = result.passes;
     manifest.compression = result.compression ? &*result.compression : nullptr;
     manifest.text = WithFlags;

@@ -15,6 +15,7 @@
 #include "tools/driver/import.h"
 #include "tools/driver/precompile.h"
 #include "tools/driver/run_passes.h"
+#include "tools/driver/tokenizer.h"
 
 namespace mlc::driver {
 
@@ -43,6 +44,8 @@ struct CompileOptions {
   std::filesystem::path save_ir;  // MIL text of the optimised program; empty: none
   // The caller's output file; only checked for conflicts before any output is written.
   std::filesystem::path stats;
+  // Where the tokenizer of a language model is written.
+  TokenizerPlace tokenizer_place = TokenizerPlace::kBeside;
   // Replace an existing output of any kind, even if the file system cannot do so atomically.
   bool force = false;
   BundleVersions versions;  // for .mlmodelc outputs
@@ -53,7 +56,7 @@ struct CompileOptions {
 struct CompileResult {
   std::filesystem::path package;
   std::filesystem::path manifest;   // empty: not requested
-  std::filesystem::path tokenizer;  // beside the package (tokenizer.h); empty: none
+  std::filesystem::path tokenizer;  // the folder with the tokenizer (tokenizer.h); empty: none
   Opset target = Opset::kIos16;
   std::string precision;
   double fp16_share = 0;  // share of the floating-point work

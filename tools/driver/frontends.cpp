@@ -16,6 +16,7 @@
 #include "frontends/safetensors/folder.h"
 #include "frontends/safetensors/safetensors.h"
 #include "frontends/safetensors/tokenizer.h"
+#include "frontends/safetensors/tokenizer_writer.h"
 #include "lib/analysis/valid_sizes.h"
 #include "lib/support/byte_window.h"
 #include "lib/support/mapped_file.h"
@@ -103,9 +104,14 @@ constexpr Frontend kFrontends[] = {
          },
      .tokenizer =
          [](const fs::path& path, std::vector<fs::path>&) {
-           return GgufTokenizerFile(gguf::GgufFile::Open(path));
+           const gguf::GgufFile file = gguf::GgufFile::Open(path);
+           if (!gguf::HasTokenizer(file)) return safetensors::HuggingFaceTexts();
+           const text::Tokenizer tokenizer(gguf::ReadGgufTokenizer(file));
+           safetensors::HuggingFaceTexts texts =
+               safetensors::WriteHuggingFaceTokenizer(tokenizer.spec());
+           texts.model = gguf::HuggingFaceConfig(file);
+           return texts;
          },
-     .tokenizer_format = "gguf",
      .listing =
          [] {
            return ListArchitectures(kGgufTitle, gguf::GgufDecoderNames(), gguf::GgufEncoderNames());
@@ -142,10 +148,9 @@ constexpr Frontend kFrontends[] = {
      .tokenizer =
          [](const fs::path& path, std::vector<fs::path>& read) {
            std::error_code ignored;
-           return safetensors::HuggingFaceTokenizerFile(
+           return safetensors::ReadHuggingFaceTexts(
                fs::is_directory(path, ignored) ? path : path.parent_path(), read);
          },
-     .tokenizer_format = "json",
      .listing =
          [] {
            return ListArchitectures(kHuggingFaceTitle, safetensors::DecoderModelTypes(),

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "frontends/safetensors/tokenizer.h"
 #include "lib/ir/import_options.h"
 #include "lib/ir/source_facts.h"
 #include "lib/support/error.h"
@@ -44,12 +45,10 @@ struct Frontend {
   // Reads only the facts. Null: not supported.
   SourceFacts (*facts)(const std::filesystem::path& path,
                        const std::filesystem::path& data_root) = nullptr;
-  // Returns the model's tokenizer as the contents of a separate file with the extension
-  // tokenizer_format, empty if the model has none. Files that were read besides the model's own are
-  // appended to `read`.
-  std::string (*tokenizer)(const std::filesystem::path& path,
-                           std::vector<std::filesystem::path>& read) = nullptr;
-  std::string_view tokenizer_format = {};
+  // Returns the files of the model's tokenizer; without a tokenizer.json if the model has none.
+  // Files that were read besides the model's own are appended to `read`.
+  safetensors::HuggingFaceTexts (*tokenizer)(const std::filesystem::path& path,
+                                             std::vector<std::filesystem::path>& read) = nullptr;
   Listing (*listing)() = nullptr;
   std::vector<LibraryVersion> (*libraries)() = nullptr;
 

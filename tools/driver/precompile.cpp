@@ -79,13 +79,9 @@ bool Precompile(const fs::path& package, const fs::path& output, const Precompil
     throw Error("usage", "-o: \"{}\" does not end in .mlmodelc", output.string());
   CheckNotCached(output);
   // A bundle with the package's name and folder shares the package's tokenizer file.
-  const TokenizerFile tokenizer = ReadTokenizerBeside(package);
-  std::error_code ignored;
-  const bool shared = fs::equivalent(TokenizerPath(package, tokenizer.format),
-                                     TokenizerPath(output, tokenizer.format), ignored);
-  if (!shared) CheckTokenizerTarget(output, tokenizer, options.force);
+  TokenizerInstallation tokenizer = CopyTokenizer(package, output, options.force);
   const bool cached = MakeOrCopy(package, output, options, diagnostics);
-  if (!shared) InstallTokenizer(output, tokenizer);
+  tokenizer.Commit();
   return cached;
 }
 

@@ -6,6 +6,7 @@
 #include "frontends/safetensors/tokenizer.h"
 #include "lib/support/mapped_file.h"
 #include "tools/driver/frontends.h"
+#include "tools/driver/output_path.h"
 
 namespace fs = std::filesystem;
 
@@ -26,8 +27,8 @@ text::TokenizerSpec ReadTokenizer(const fs::path& path) {
     fs::path beside = TokenizerBeside(path);
     if (beside.empty())
       throw Error("unsupported-tokenizer", "there is no tokenizer beside this .{}", frontend.name)
-          .Expected("{} or {}", TokenizerPath(path, "gguf").string(),
-                    TokenizerPath(path, "json").string())
+          .Expected("a tokenizer.json in {} or in the folder of the package",
+                    TokenizerFolder(path, TokenizerPlace::kBeside).string())
           .Help(
               "copy it together with the package, or pass the source model (mlc run: --tokenizer "
               "MODEL)");
@@ -55,11 +56,18 @@ text::Tokenizer LoadTokenizer(const fs::path& path) {
   }
 }
 
+fs::path TokenizerFolder(const fs::path& package, TokenizerPlace place) {
+  const fs::path path = WithoutSlash(package);
+  if (place == TokenizerPlace::kBeside) return fs::path(path).replace_extension(".tokenizer");
+  return path.has_parent_path() ? path.parent_path() : ".";
+}
+
 fs::path TokenizerBeside(const fs::path& package) {
   std::error_code ignored;
-  for (const char* format : {"gguf", "json"})
-    if (fs::path beside = TokenizerPath(package, format); fs::is_regular_file(beside, ignored))
-      return beside;
+  for (TokenizerPlace place : {TokenizerPlace::kBeside, TokenizerPlace::kFolder})
+    if (fs::path folder = TokenizerFolder(package, place);
+        fs::is_regular_file(folder / "tokenizer.json", ignored))
+      return folder;
   return {};
 }
 

@@ -91,6 +91,9 @@ int RunCompile(const CompileArguments& given, Session& session) {
     Refuse({"--sha256"}, "--no-manifest writes no manifest to record it in", session);
   const fs::path usual = DefaultOutput(given.model);
   const fs::path output = given.output.empty() ? usual : OutputPath(given.output, usual);
+  // A folder that is named with a slash is the model's own.
+  if (!given.output.empty() && output != WithoutSlash(given.output))
+    options.tokenizer_place = TokenizerPlace::kFolder;
   // "-" is the standard output for texts; the summary then goes to stderr.
   std::optional<TemporaryFolder> texts;
   std::FILE* const summary = options.save_ir == "-" || options.stats == "-" ? stderr : stdout;

@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct TokenizeArguments {
-  fs::path model, file, texts;
+  fs::path model, file, texts, output;
   std::optional<std::string> text, decode;
   bool special = false, add_special = false;
 };
@@ -71,7 +71,26 @@ std::string Shown(const std::string& piece) {
   return shown + "\"";
 }
 
+// Writes the tokenizer of a model as other libraries read it.
+int ExportTokenizer(const TokenizeArguments& given, Session& session) {
+  RefuseAllBut({"MODEL", "-o", "--json"}, "-o writes the tokenizer and encodes no text", session);
+  std::vector<fs::path> read;
+  const TokenizerFiles files = TokenizerFilesOf(given.model, read, session.diagnostics);
+  if (files.tokenizer.empty()) {
+    LoadTokenizer(given.model);  // throws the reason
+    throw Error("usage", "-o: \"{}\" is not a source model", given.model.string())
+        .Expected("a GGUF file or a Hugging Face folder");
+  }
+  WriteTokenizer(given.output, files);
+  if (session.json)
+    PrintDocument({{"tokenizer", fs::absolute(given.output).string()}});
+  else
+    fmt::print("{}\n", given.output.string());
+  return 0;
+}
+
 int TokenizeRun(const TokenizeArguments& given, Session& session) {
+  if (!given.output.empty()) return ExportTokenizer(given, session);
   int sources = given.text.has_value() + given.decode.has_value() + !given.file.empty() +
                 !given.texts.empty();
   if (sources != 1)
@@ -129,11 +148,15 @@ Command TokenizeCommand() {
       {"--add-special", "",
        "add the tokens that the model expects around a text (BOS, EOS; CLS, SEP)",
        Switch(given->add_special)},
+      OutputOption({"-o", "DIR",
+                    "write the tokenizer of a GGUF file or a Hugging Face folder as "
+                    "tokenizer.json, tokenizer_config.json and config.json (default: none)",
+                    Into(given->output)}),
       JsonOption()};
   return {"tokenize",
           "Encode text as tokens, or decode tokens",
           {"mlc tokenize model.gguf --text \"Hello world\"",
-           "mlc tokenize model.gguf --decode 1,2,3 --json"},
+           "mlc tokenize model.gguf --decode 1,2,3 --json", "mlc tokenize model.gguf -o tokenizer"},
           std::move(table),
           [given](Session& session) { return TokenizeRun(*given, session); },
           {},

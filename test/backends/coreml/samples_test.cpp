@@ -114,7 +114,7 @@ TEST_CASE("samples for samples_test.py", "[.][coreml-samples]") {
   manifest.source.facts = {{"opset", "17"}};
   manifest.source.files = {{"model.onnx", 3, std::string(32, 'c'), ""},
                            {"model.data", 4, std::string(32, 'd'), std::string(64, 'e')}};
-  manifest.tokenizer = {"gguf", 5, std::string(32, 'e')};
+  manifest.tokenizer = {"json", 5, std::string(32, 'e')};
   manifest.precision = "fp16";
   manifest.fp16_share = 0.75;
   manifest.fp16_segments = 2;
