@@ -11,6 +11,7 @@
 
 #include "lib/runtime/telemetry.h"
 #include "tools/driver/compile.h"
+#include "tools/driver/compression_sweep.h"
 #include "tools/driver/diff.h"
 #include "tools/driver/doctor.h"
 #include "tools/driver/explain.h"
@@ -29,6 +30,8 @@ nlohmann::ordered_json InterfaceJson(const Function& function);
 nlohmann::ordered_json ProgramJson(const Program& program);
 
 nlohmann::ordered_json CompileJson(const CompileResult& result, const Diagnostics& diagnostics);
+nlohmann::ordered_json CompressionSweepJson(const std::filesystem::path& model,
+                                            const CompressionSweepResult& result);
 // Figures that depend on the machine and on the run, in seconds and bytes.
 nlohmann::ordered_json StatsJson(const CompileResult& result);
 // `weights`: lists the constants.

@@ -80,6 +80,7 @@ Command ReduceCommand();
 Command RunCommand();
 Command RunnerCommand();  // RunCommand as the only command of mlc-run
 Command SetWeightsCommand();
+Command SweepCommand();
 Command TokenizeCommand();
 Command VerifyCommand();
 

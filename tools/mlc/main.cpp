@@ -96,12 +96,12 @@ Command ManCommand() {
 }
 
 std::vector<Command> Commands() {
-  return {CompileCommand(),     RunCommand(),       VerifyCommand(),        InspectCommand(),
-          DiffCommand(),        OptCommand(),       PrecompileCommand(),    OpsCommand(),
-          BuildCommand(),       ManifestCommand(),  CacheCommand(),         GateCommand(),
-          TokenizeCommand(),    DoctorCommand(),    ExplainCommand(),       ExtractCommand(),
-          ReduceCommand(),      CalibrateCommand(), ExportWeightsCommand(), SetWeightsCommand(),
-          CompletionsCommand(), ManCommand()};
+  return {CompileCommand(),    RunCommand(),         VerifyCommand(),    SweepCommand(),
+          InspectCommand(),    DiffCommand(),        OptCommand(),       PrecompileCommand(),
+          OpsCommand(),        BuildCommand(),       ManifestCommand(),  CacheCommand(),
+          GateCommand(),       TokenizeCommand(),    DoctorCommand(),    ExplainCommand(),
+          ExtractCommand(),    ReduceCommand(),      CalibrateCommand(), ExportWeightsCommand(),
+          SetWeightsCommand(), CompletionsCommand(), ManCommand()};
 }
 
 }  // namespace
