@@ -13,7 +13,8 @@ def string(text):
 
 
 def value(item):
-    """Returns (type, bytes) of a Python value, or of a NumPy value of explicit width; the elements of a list have one type."""
+    """Returns (type, bytes) of a Python value, or of a NumPy value of explicit width; the elements of a list have one type.
+    An empty list is one of strings."""
     for kind, width in ((UINT8, np.uint8), (INT32, np.int32)):
         if isinstance(item, width):
             return kind, item.tobytes()
@@ -26,7 +27,7 @@ def value(item):
     if isinstance(item, str):
         return STRING, string(item)
     parts = [value(each) for each in item]
-    return ARRAY, struct.pack("<IQ", parts[0][0], len(parts)) + b"".join(data for _, data in parts)
+    return ARRAY, struct.pack("<IQ", parts[0][0] if parts else STRING, len(parts)) + b"".join(data for _, data in parts)
 
 
 def in_blocks(array):

@@ -134,7 +134,8 @@ def gguf(tensors):
                 "llama.feed_forward_length": INNER, "llama.attention.head_count": HEADS,
                 "llama.attention.head_count_kv": KEY_HEADS, "llama.attention.layer_norm_rms_epsilon": EPSILON,
                 "llama.rope.freq_base": BASE, "llama.vocab_size": VOCABULARY, "tokenizer.ggml.model": "gpt2",
-                "tokenizer.ggml.tokens": [*"0123456789", "+", "=", "."], "tokenizer.ggml.eos_token_id": END}
+                "tokenizer.ggml.tokens": [*"0123456789", "+", "=", "."], "tokenizer.ggml.eos_token_id": END,
+                "tokenizer.ggml.merges": []}
     made = {}
     for name, array in tensors.items():
         parts = name.split(".")

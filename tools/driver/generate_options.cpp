@@ -63,7 +63,7 @@ std::vector<Option> GenerateTable(GenerateOptions& into) {
         Number("--repetition-penalty", sampling.repetition_penalty)},
        {"--tokenizer", "PATH",
         "GGUF file, Hugging Face folder or tokenizer.json to take the tokenizer from "
-        "(default: the model, or the file beside the package)",
+        "(default: the model, or the tokenizer beside the package)",
         Into(into.tokenizer)}});
 }
 
