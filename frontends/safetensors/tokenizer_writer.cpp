@@ -352,8 +352,10 @@ class Writer {
                                            ? "T5Tokenizer"
                                            : "PreTrainedTokenizerFast"}};
     auto set = [&](const char* name, int32_t id) {
-      // llama.cpp assumes ids where a file has none, which may be those of words.
-      if (id < 0 || (TypeOf(static_cast<size_t>(id)) == TokenType::kNormal && !spec_.types.empty()))
+      if (id < 0) return;
+      // Where a file has none, llama.cpp assumes the ids of GPT-2, which may be those of words.
+      if (spec_.kind == TokenizerKind::kByteBpe && !spec_.types.empty() &&
+          TypeOf(static_cast<size_t>(id)) == TokenType::kNormal)
         return;
       if (Listed(static_cast<size_t>(id))) config[name] = TextOf(id);
     };

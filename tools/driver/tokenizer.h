@@ -19,7 +19,7 @@
 
 namespace mlc::driver {
 
-// Loads the tokenizer of a GGUF file, a Hugging Face folder or a tokenizer.json, or the file beside
+// Loads the tokenizer of a GGUF file, a Hugging Face folder or a tokenizer.json, or that beside
 // a package or bundle. The format is detected by content. Throws located errors of the readers and of Tokenizer;
 // "unsupported-tokenizer" if there is none; "unknown-format".
 text::Tokenizer LoadTokenizer(const std::filesystem::path& path);

@@ -457,7 +457,7 @@ Program ImportSource(const fs::path& path, ImportOptions options, const Program&
   return ImportToRun(path, options, false, diagnostics);
 }
 
-// Returns the file beside the package if it has the source's tokenizer. A missing or different
+// Returns the folder with the tokenizer of the package if that is the source's. A missing or different
 // tokenizer is appended to `outputs` as a mismatch.
 std::string VerifyTokenizer(const fs::path& source, const fs::path& package,
                             std::vector<verify::Compared>& outputs, Diagnostics& diagnostics) {

@@ -49,7 +49,7 @@ struct VerifyResult {
   verify::Budgets budgets;  // without floors
   bool floors = false;      // whether floors apply: by default for fp16 packages
   std::vector<verify::Compared> outputs;
-  // The file beside the package, if equal to the source's tokenizer; otherwise empty.
+  // The folder with the tokenizer of the package, if equal to that of the source; otherwise empty.
   std::string tokenizer;
   struct OfFunction {
     std::string name;  // in the package

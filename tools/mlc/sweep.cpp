@@ -51,7 +51,7 @@ int RunSweep(const SweepArguments& given, Session& session) {
       options.compile.progress = options.verify.progress = within;
       options.step = [=](const std::string& name, const std::string& step) {
         *scheme = name;
-        within({.name = step, .share = 0});
+        within({.name = step, .share = kUnknownShare});
       };
       options.text.progress = [=](int64_t done, int64_t of, double) {
         within(StepOf("comparing on the text", static_cast<uint64_t>(done),

@@ -625,7 +625,7 @@ MLC_API void mlc_pool_free(mlc_pool* pool);
 /* Converts text to token ids and back. */
 typedef struct mlc_tokenizer mlc_tokenizer;
 
-/* Loads the tokenizer of a GGUF file, a Hugging Face folder or a tokenizer.json, or the file
+/* Loads the tokenizer of a GGUF file, a Hugging Face folder or a tokenizer.json, or that
  * beside a package.
  * Ownership: the caller frees *tokenizer with mlc_tokenizer_free, *error with mlc_error_free.
  * Threads: any, each with its own context. */
