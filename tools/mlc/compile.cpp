@@ -132,6 +132,8 @@ int RunCompile(const CompileArguments& given, Session& session) {
   constexpr size_t kPorts = 12;
   fmt::print(summary, "{}", InterfaceText(function, kPorts));
   if (output.extension() == ".mlmodelc") fmt::print(summary, "  {}\n", kExperimental);
+  if (options.tokenizer_place == TokenizerPlace::kFolder && !result.tokenizer.empty())
+    fmt::print(summary, "  with the files of the tokenizer, for AutoTokenizer.from(modelFolder:)\n");
   fmt::print(summary, "{}", MeasurementText(result));
   if (wide > 0)
     fmt::print(
