@@ -133,7 +133,8 @@ int RunCompile(const CompileArguments& given, Session& session) {
   fmt::print(summary, "{}", InterfaceText(function, kPorts));
   if (output.extension() == ".mlmodelc") fmt::print(summary, "  {}\n", kExperimental);
   if (options.tokenizer_place == TokenizerPlace::kFolder && !result.tokenizer.empty())
-    fmt::print(summary, "  with the files of the tokenizer, for AutoTokenizer.from(modelFolder:)\n");
+    fmt::print(summary,
+               "  with the files of the tokenizer, for AutoTokenizer.from(modelFolder:)\n");
   fmt::print(summary, "{}", MeasurementText(result));
   if (wide > 0)
     fmt::print(
