@@ -153,6 +153,7 @@ def test_examples_run(folder):
     numpy.save(folder / "digit.npy", images)
     numpy.save(folder / "samples" / "image.npy", images)
     shutil.copy(VERSES / "verses-q8_0.gguf", folder / "model.gguf")
+    (folder / "sample.txt").write_text((VERSES / "sample.txt").read_text()[:3000])
     shutil.copytree(ROOT / "manifests", folder / "manifests")
     package = folder.packaged()
     expect(folder.mlc("run", "model.onnx", "--input", "image=digit.npy", "--output-dir", "outputs"), 0)

@@ -66,13 +66,14 @@ TEST_CASE(
 
 TEST_CASE("words of BERT are spelled as in its own vocabulary") {
   text::TokenizerSpec spec =
-      Spec(TokenizerKind::kWordPiece, {"[CLS]", "[SEP]", "\u2581un", "able", "[unused1]"});
+      Spec(TokenizerKind::kWordPiece, {"[CLS]", "[SEP]", "\u2581un", "able", "[unused1]", "[UNK]"});
   spec.types[0] = spec.types[1] = TokenType::kControl;
-  spec.bos = 0, spec.sep = 1;
+  spec.bos = 0, spec.sep = 1, spec.unk = 5;
   spec.add_bos = spec.add_eos = true;
   const Json json = Json::parse(WriteHuggingFaceTokenizer(spec).tokenizer);
-  CHECK(json["model"]["vocab"] ==
-        Json::parse(R"({"[CLS]": 0, "[SEP]": 1, "un": 2, "##able": 3, "[unused1]": 4})"));
+  CHECK(
+      json["model"]["vocab"] ==
+      Json::parse(R"({"[CLS]": 0, "[SEP]": 1, "un": 2, "##able": 3, "[unused1]": 4, "[UNK]": 5})"));
   CHECK(text::Tokenizer(Reread(spec)).Encode("unable", true, false) == Ids{0, 2, 3, 1});
   CHECK(json["post_processor"]["pair"].size() == 5);
 }
