@@ -20,11 +20,11 @@ namespace {
 // Returns where LoadTokenizer finds the tokenizer of a model.
 fs::path TokenizerPlaceOf(const fs::path& model) {
   std::error_code ignored;
-  if (!TokenizerBeside(model).empty()) return model;
   const Frontend& frontend = FrontendOf(model);
   if (frontend.tokenizer)
     return fs::is_directory(model, ignored) || frontend.name == "gguf" ? model
                                                                        : model.parent_path();
+  if (const fs::path beside = TokenizerBeside(model); !beside.empty()) return beside;
   const fs::path folder = FolderWith(model, "tokenizer.json");
   if (folder.empty())
     throw Error("unsupported-tokenizer", "there is no tokenizer with the model")
