@@ -14,7 +14,7 @@ namespace mlc::gguf {
 // support, "bad-file" if a key is missing or has another type.
 text::TokenizerSpec ReadGgufTokenizer(const GgufFile& file);
 
-// Whether the file has a text tokenizer: other models have none, or one that is called "none" or
+// Returns whether the file has a text tokenizer: other models have none, or one that is called "none" or
 // "no_vocab".
 bool HasTokenizer(const GgufFile& file);
 

@@ -95,7 +95,7 @@ class Writer {
     return bracketed || TypeOf(id) != TokenType::kNormal ? text : "##" + text;
   }
   std::string TextOf(int32_t id) const { return Spelled(static_cast<size_t>(id)); }
-  // Whether the vocabulary of tokenizer.json has the token: it has one token for each text.
+  // Returns whether the vocabulary of tokenizer.json has the token: it has one token for each text.
   bool Listed(size_t id) const {
     auto found = ids_.find(Spelled(id));
     return found != ids_.end() && found->second == static_cast<int32_t>(id);
@@ -327,7 +327,7 @@ class Writer {
     for (size_t id = 0; id < spec_.tokens.size(); ++id) {
       const std::string_view token = spec_.tokens[id];
       if (!Listed(id) || TypeOf(id) == TokenType::kByte) continue;
-      // Of the pairs with the same result, the one with the longest beginning is merged first.
+      // The pair with the longest beginning is merged before others with the same result.
       for (size_t at = token.size(); at-- > 1;) {
         if ((token[at] & 0xc0) == 0x80) continue;  // inside of a character
         const std::string_view left = token.substr(0, at), right = token.substr(at);
@@ -353,7 +353,7 @@ class Writer {
                                            : "PreTrainedTokenizerFast"}};
     auto set = [&](const char* name, int32_t id) {
       if (id < 0) return;
-      // Where a file has none, llama.cpp assumes the ids of GPT-2, which may be those of words.
+      // llama.cpp assumes the ids of GPT-2 if a file has none, and they may be those of words.
       if (spec_.kind == TokenizerKind::kByteBpe && !spec_.types.empty() &&
           TypeOf(static_cast<size_t>(id)) == TokenType::kNormal)
         return;

@@ -62,6 +62,19 @@ void Add(const fs::path& path, const struct stat& info) {
   ForEachAbove(path, [&](const struct stat& folder) { notes.above.emplace(IdOf(folder), path); });
 }
 
+// Returns whether a recorded path still leads to what was read there. File systems give the inode of
+// a removed file to the next one.
+bool Stands(const fs::path& path, const Id& id) {
+  struct stat info;
+  return stat(path.c_str(), &info) == 0 && IdOf(info) == id;
+}
+
+// Returns the record of a file or folder, or the end of `read`.
+std::map<Id, Noted>::const_iterator Find(const Notes& notes, const struct stat& info) {
+  const auto it = notes.read.find(IdOf(info));
+  return it != notes.read.end() && Stands(it->second.path, it->first) ? it : notes.read.end();
+}
+
 Error Overwrites(const fs::path& target, std::string why) {
   return Error("overwrites-input", "\"{}\" cannot be written: {}", target.string(), why)
       .Help("choose another output path");
@@ -95,15 +108,15 @@ void InputRegistry::CheckTarget(const fs::path& target) {
   std::lock_guard lock(notes.mutex);
   if (!notes.active) return;
   if (struct stat info; stat(target.c_str(), &info) == 0) {
-    if (auto it = notes.read.find(IdOf(info)); it != notes.read.end())
+    if (auto it = Find(notes, info); it != notes.read.end())
       throw Overwrites(target,
                        fmt::format("it is the input \"{}\" of this run", it->second.path.string()));
-    if (auto it = notes.above.find(IdOf(info)); it != notes.above.end())
+    if (auto it = notes.above.find(IdOf(info)); it != notes.above.end() && fs::exists(it->second))
       throw Overwrites(
           target, fmt::format("it contains the input \"{}\" of this run", it->second.string()));
   }
   ForEachAbove(target, [&](const struct stat& folder) {
-    if (auto it = notes.read.find(IdOf(folder)); it != notes.read.end())
+    if (auto it = Find(notes, folder); it != notes.read.end())
       throw Overwrites(target, fmt::format("it is inside the input \"{}\" of this run",
                                            it->second.path.string()));
   });

@@ -12,8 +12,8 @@ namespace mlc {
 // replace it. At most one instance per process: the tools create one per command. Without an
 // instance nothing is recorded; the host of the library decides what it replaces.
 //
-// Files are identified by device and inode, regardless of links, path spelling and mounts.
-// difference.
+// Files are identified by device and inode, regardless of links, path spelling and mounts, as long
+// as they are where they were read.
 class InputRegistry {
  public:
   InputRegistry();

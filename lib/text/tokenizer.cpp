@@ -239,7 +239,7 @@ EncodedTexts Tokenizer::EncodeTexts(std::string_view first, const std::string* s
     throw Error("unsupported-tokenizer", "the tokenizer has no template for a pair of texts")
         .Help("join the texts as the model expects them, and pass them as one");
   if (parts.empty()) {
-    // What Encode adds around an empty text; nothing of it depends on the text.
+    // The tokens that Encode adds around an empty text are those around any text.
     for (int32_t id : Encode("", true, true)) parts.push_back({.id = id});
     const size_t before = spec.before.empty() ? BeginOfText() >= 0 : spec.before.size();
     parts.insert(parts.begin() + static_cast<ptrdiff_t>(before), TemplatePart());

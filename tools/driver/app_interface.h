@@ -36,7 +36,7 @@ struct AppInterface {
   bool several() const { return functions.size() > 1; }
 };
 
-// What a language does not allow as the name of a property: lists of words with a blank around each.
+// The words that a language does not allow as the name of a property, with a blank around each.
 // Identifiers are ASCII.
 struct AppLanguage {
   std::string_view keywords;  // escaped by `quote`, or by a '_' behind them if that is 0

@@ -44,7 +44,7 @@ struct CompileOptions {
   std::filesystem::path save_ir;  // MIL text of the optimised program; empty: none
   // The caller's output file; only checked for conflicts before any output is written.
   std::filesystem::path stats;
-  // Where the tokenizer of a language model is written.
+  // The place of a language model's tokenizer.
   TokenizerPlace tokenizer_place = TokenizerPlace::kBeside;
   // Replace an existing output of any kind, even if the file system cannot do so atomically.
   bool force = false;

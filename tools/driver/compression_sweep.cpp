@@ -189,14 +189,12 @@ CompressionSweepResult SweepCompression(const fs::path& model,
   const std::string stem = fs::path(WithoutSlash(model)).stem().string();
   const std::vector<std::string> names = FileNames(options.schemes);
   CompressionSweepResult result;
-  // All packages stay until the end: files are recognised as inputs by device and inode, which a file
-  // system gives to another file as soon as a package is removed.
-  std::optional<TemporaryFolder> temporary;
-  const fs::path folder =
-      options.folder.empty() ? temporary.emplace().path : OutputPath(options.folder / "", ".");
   for (size_t i = 0; i < options.schemes.size(); ++i) {
     CompressionSweepRow& row = result.rows.emplace_back();
     row.scheme = options.schemes[i];
+    std::optional<TemporaryFolder> temporary;
+    const fs::path folder =
+        options.folder.empty() ? temporary.emplace().path : OutputPath(options.folder / "", ".");
     const fs::path package = folder / fmt::format("{}-{}.mlpackage", stem, names[i]);
     try {
       Variant(model, options, row).Measure(package, diagnostics);

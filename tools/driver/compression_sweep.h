@@ -20,7 +20,7 @@ struct CompressionSweepOptions {
   std::vector<std::string> schemes;  // rules of --compress; each is for a package of its own
   CompileOptions compile;            // for all packages; import.compress is set
   VerifyOptions verify;              // inputs and budget; `import` is not used
-  // Of a language model; measures perplexity and divergence instead of errors of outputs.
+  // A text for language models, which measures perplexity and divergence instead of errors of outputs.
   PerplexityOptions text;
   std::optional<runtime::Units> units;  // of the timed predictions; absent: the default
   int64_t iterations = 10, warmup = 2;

@@ -182,6 +182,16 @@ TEST_CASE("install: inputs are not overwritten under any path") {
                ContainsSubstring("it is inside the input"));
     CHECK(refused(folder.path / "read" / "other", Staging::kFile).empty());
     CHECK(refused(folder.path / "p", Staging::kFolder).empty());
+    // An input that is not there any more may have given its inode to another file.
+    Write(folder.path / "gone", "text");
+    close(OpenRegular(folder.path / "gone"));
+    CHECK_THAT(refused(folder.path / "gone", Staging::kFile), ContainsSubstring("it is the input"));
+    fs::rename(folder.path / "gone", folder.path / "another");
+    CHECK(refused(folder.path / "another", Staging::kFile).empty());
+    fs::create_directory(folder.path / "gone.mlpackage");
+    InputRegistry::AddFolder(folder.path / "gone.mlpackage");
+    fs::rename(folder.path / "gone.mlpackage", folder.path / "another.mlpackage");
+    CHECK(refused(folder.path / "another.mlpackage" / "new", Staging::kFile).empty());
     {
       InputRegistry::Unnoted look;
       close(OpenRegular(package / "Data" / "model"));
