@@ -215,11 +215,20 @@ class Writer {
     token(first, 0, single);
     single.push_back({{"Sequence", {{"id", "A"}, {"type_id", 0}}}});
     token(last, 0, single);
-    Json pair = single;
-    // BERT separates two texts by one token; other models treat the second text as a text.
-    if (spec_.kind != TokenizerKind::kWordPiece) token(first, 1, pair);
-    pair.push_back({{"Sequence", {{"id", "B"}, {"type_id", 1}}}});
-    token(last, 1, pair);
+    Json pair = Json::array();
+    for (const text::TemplatePart& part : text::PairTemplate(spec_))
+      if (part.id < 0)
+        pair.push_back(
+            {{"Sequence", {{"id", part.text == 0 ? "A" : "B"}, {"type_id", part.type}}}});
+      else
+        token(part.id, part.type, pair);
+    // The format requires a template for pairs: that of Llama.
+    if (pair.empty()) {
+      pair = single;
+      token(first, 1, pair);
+      pair.push_back({{"Sequence", {{"id", "B"}, {"type_id", 1}}}});
+      token(last, 1, pair);
+    }
     return {{"type", "TemplateProcessing"},
             {"single", std::move(single)},
             {"pair", std::move(pair)},

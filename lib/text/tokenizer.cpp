@@ -89,19 +89,6 @@ std::unique_ptr<PieceModel> MakeModel(const TokenizerSpec& spec, const Vocabular
   return nullptr;
 }
 
-// GGUF files have no templates. Those of BERT and XLM-RoBERTa, which such files hold as WordPiece and
-// unigram models, are known; byte-level models differ (RoBERTa, ModernBERT).
-std::vector<TemplatePart> PairTemplate(const TokenizerSpec& spec) {
-  const int32_t end = spec.sep >= 0 ? spec.sep : spec.eos;
-  if (spec.has_template || !spec.add_bos || !spec.add_eos || spec.bos < 0 || end < 0)
-    return spec.pair;
-  const TemplatePart begin{.id = spec.bos}, close{.id = end};
-  if (spec.kind == TokenizerKind::kWordPiece)
-    return {begin, {}, close, {.text = 1, .type = 1}, {.id = end, .type = 1}};
-  if (spec.kind == TokenizerKind::kUnigram) return {begin, {}, close, close, {.text = 1}, close};
-  return {};
-}
-
 // Caches the tokens of words while encoding one text.
 class Words {
  public:
@@ -140,6 +127,18 @@ std::string CleanedSpaces(std::string text) {
 }
 
 }  // namespace
+
+// Byte-level models differ (RoBERTa, ModernBERT).
+std::vector<TemplatePart> PairTemplate(const TokenizerSpec& spec) {
+  const int32_t end = spec.sep >= 0 ? spec.sep : spec.eos;
+  if (spec.has_template || !spec.add_bos || !spec.add_eos || spec.bos < 0 || end < 0)
+    return spec.pair;
+  const TemplatePart begin{.id = spec.bos}, close{.id = end};
+  if (spec.kind == TokenizerKind::kWordPiece)
+    return {begin, {}, close, {.text = 1, .type = 1}, {.id = end, .type = 1}};
+  if (spec.kind == TokenizerKind::kUnigram) return {begin, {}, close, close, {.text = 1}, close};
+  return {};
+}
 
 struct Tokenizer::State {
   explicit State(TokenizerSpec given)

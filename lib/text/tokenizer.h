@@ -99,6 +99,10 @@ struct TokenizerSpec {
   std::string chat_template;  // Jinja; "" if there is none
 };
 
+// Returns the template for a pair of texts: that of the file, or of BERT and XLM-RoBERTa, which GGUF
+// files hold as WordPiece and unigram models without templates. Empty if it is not known.
+std::vector<TemplatePart> PairTemplate(const TokenizerSpec& spec);
+
 // One or two texts as a model takes them.
 struct EncodedTexts {
   std::vector<int32_t> ids, types;  // of the same size

@@ -78,6 +78,29 @@ TEST_CASE("words of BERT are spelled as in its own vocabulary") {
   CHECK(json["post_processor"]["pair"].size() == 5);
 }
 
+TEST_CASE("a pair of texts has the same tokens in the GGUF file and in the written tokenizer") {
+  text::TokenizerSpec words =
+      Spec(TokenizerKind::kWordPiece, {"[CLS]", "[SEP]", "\u2581a", "\u2581b", "[UNK]"});
+  words.bos = 0, words.sep = 1, words.unk = 4;
+  text::TokenizerSpec pieces = Spec(TokenizerKind::kUnigram, {"<s>", "</s>", "a", "b", "<unk>"});
+  pieces.scores = {0, 0, -1, -1, 0};
+  pieces.bos = 0, pieces.eos = 1, pieces.unk = 4;
+  for (text::TokenizerSpec* spec : {&words, &pieces}) {
+    spec->types[0] = spec->types[1] = TokenType::kControl;
+    spec->add_bos = spec->add_eos = true;
+    const std::string second = "b";
+    const text::EncodedTexts own = text::Tokenizer(*spec).EncodeTexts("a", &second, 16),
+                             written = text::Tokenizer(Reread(*spec)).EncodeTexts("a", &second, 16);
+    CHECK(written.ids == own.ids);
+    CHECK(written.types == own.types);
+  }
+  // XLM-RoBERTa: two tokens between the texts, and a single type.
+  const std::string second = "b";
+  const text::EncodedTexts pair = text::Tokenizer(pieces).EncodeTexts("a", &second, 16);
+  CHECK(pair.ids == Ids{0, 2, 1, 1, 3, 1});
+  CHECK(pair.types == Ids{0, 0, 0, 0, 0, 0});
+}
+
 TEST_CASE("a text that two tokens have, or that is not UTF-8, is that of one token or of none") {
   text::TokenizerSpec spec = Spec(TokenizerKind::kUnigram, {"<unk>", "a", "a", "\xff"});
   spec.unk = 0;
