@@ -95,7 +95,7 @@ class Importer : GgufModel {
     const ArchitectureRow* row = FindRow(architecture());
     MLC_CHECK(row, "no row for {}", architecture());
     ReadConfig(*row);
-    networks::EncoderWeights weights{
+    networks::NetworkWeights weights{
         .find = [this](const std::string& name) { return Take(Name(name)); },
         .name = [this](const std::string& name) { return Name(name); }};
     Program program = networks::BuildEncoder(

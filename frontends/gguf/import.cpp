@@ -60,8 +60,8 @@ class Importer : GgufModel {
 
   // Tries to import the file as each architecture with a similar name, and reports the results.
   Error Unknown() const {
-    Error unknown =
-        networks::UnsupportedArchitecture(architecture(), GgufDecoderNames(), GgufEncoderNames());
+    Error unknown = networks::UnsupportedArchitecture(
+        architecture(), {{"decoders", GgufDecoderNames()}, {"encoders", GgufEncoderNames()}});
     std::string why;
     for (const std::string& near : NearNames(GgufDecoderNames(), architecture())) {
       Diagnostics discarded;

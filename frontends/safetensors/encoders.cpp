@@ -49,7 +49,7 @@ class Importer {
   Program Run() {
     ReadConfig();
     if (config_.output == Head::kHidden) ReadModules();
-    networks::EncoderWeights weights{
+    networks::NetworkWeights weights{
         .find = [this](const std::string& name) { return Find(name); },
         .name = [this](const std::string& name) { return Name(name); }};
     Program program = networks::BuildEncoder(

@@ -31,10 +31,8 @@ class Importer {
         tied_(folder, diagnostics) {}
 
   Program Run() {
-    const std::string type = folder_.model_type();
-    row_ = FindDecoderRow(type);
-    if (!row_)
-      throw networks::UnsupportedArchitecture(type, DecoderModelTypes(), EncoderModelTypes());
+    row_ = FindDecoderRow(folder_.model_type());
+    MLC_CHECK(row_, "no row for {}", folder_.model_type());
     if (options_.target && *options_.target < Opset::kIos18)
       throw Error("target-too-old", "language models keep their cache in states")
           .Expected("iOS18 or later");
@@ -374,6 +372,37 @@ void NoteUnscaled(const Folder& folder, Diagnostics& diagnostics) {
                      count == 1 ? "tensor" : "tensors");
 }
 
+bool IsDecoder(const Config& config) { return FindDecoderRow(config.Text("model_type", "")); }
+
+Program ImportDecoder(const Folder& folder, const ImportOptions& options, Diagnostics& diagnostics,
+                      std::vector<fs::path>*) {
+  return Importer(folder, options, diagnostics).Run();
+}
+
+// A kind of network that folders contain. The first row whose `reads` accepts config.json imports
+// the folder.
+struct NetworkKind {
+  std::string_view name;  // in messages
+  bool (*reads)(const Config& config);
+  // `read` receives the files that were read in addition to those of the folder.
+  Program (*import)(const Folder& folder, const ImportOptions& options, Diagnostics& diagnostics,
+                    std::vector<fs::path>* read);
+  std::set<std::string> (*model_types)();
+};
+constexpr NetworkKind kNetworks[] = {
+    {"encoders", IsEncoder, ImportEncoder, EncoderModelTypes},
+    {"decoders", IsDecoder, ImportDecoder, DecoderModelTypes},
+};
+
+const NetworkKind& NetworkOf(const Config& config) {
+  std::map<std::string, std::set<std::string>> known;
+  for (const NetworkKind& kind : kNetworks) {
+    if (kind.reads(config)) return kind;
+    known[std::string(kind.name)] = kind.model_types();
+  }
+  throw networks::UnsupportedArchitecture(config.Text("model_type", ""), known);
+}
+
 // Returns the quantisation method of config.json, or an empty string.
 std::string QuantisedBy(const fs::path& folder) {
   const Config config = Config::Read(folder / "config.json");
@@ -391,9 +420,7 @@ Program ImportHuggingFace(const fs::path& path, const ImportOptions& options,
     WarnOfMissingBiases(folder, diagnostics);
     NoteUnscaled(folder, diagnostics);
     std::vector<fs::path> read = folder.paths();
-    Program program = IsEncoder(folder.config())
-                          ? ImportEncoder(folder, options, diagnostics, &read)
-                          : Importer(folder, options, diagnostics).Run();
+    Program program = NetworkOf(folder.config()).import(folder, options, diagnostics, &read);
     if (facts)
       for (const fs::path& file : read) facts->Add(path, file);
     return program;

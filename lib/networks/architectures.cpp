@@ -94,14 +94,14 @@ const DecoderConfig& DecoderFlags(std::string_view name) {
   return row->flags;
 }
 
-Error UnsupportedArchitecture(const std::string& name, const std::set<std::string>& decoders,
-                              const std::set<std::string>& encoders) {
-  std::set<std::string> all = decoders;
-  all.insert(encoders.begin(), encoders.end());
+Error UnsupportedArchitecture(const std::string& name,
+                              const std::map<std::string, std::set<std::string>>& known) {
+  std::set<std::string> all;
+  for (const auto& [kind, names] : known) all.insert(names.begin(), names.end());
   Error error("unsupported-architecture", "unsupported architecture \"{}\"{}", name,
               DidYouMean(all, name));
-  error.Expected("\"{}\"", fmt::join(decoders, "\", \""));
-  error.Note("encoders: {}", fmt::join(encoders, ", "));
+  error.Expected("a supported architecture");
+  for (const auto& [kind, names] : known) error.Note("{}: {}", kind, fmt::join(names, ", "));
   return error;
 }
 

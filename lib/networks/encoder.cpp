@@ -27,14 +27,14 @@ using Relative = EncoderConfig::Relative;
 
 class Encoder {
  public:
-  Encoder(const EncoderConfig& config, const EncoderWeights& weights, const Symbol& sizes,
+  Encoder(const EncoderConfig& config, const NetworkWeights& weights, const Symbol& sizes,
           Diagnostics& diagnostics)
       : config_(config),
-        weights_(weights),
         sizes_(sizes),
         program_(&Ops()),
         main_(program_.Add("main")),
-        b_(main_->body, diagnostics) {}
+        b_(main_->body, diagnostics),
+        layers_(b_, weights) {}
 
   Program Build() {
     MakePorts();
@@ -73,46 +73,17 @@ class Encoder {
     if (config_.types) types_ = input("token_type_ids");
   }
 
-  // Returns null if the source has no such tensor. A leading -1 stands for any number of rows.
-  Value* Optional(const std::string& name, Dims dims) {
-    Tensor tensor = weights_.find(name);
-    if (!tensor) return nullptr;
-    if (!dims.empty() && dims[0] < 0 && tensor.rank() > 0) dims[0] = tensor.dims()[0];
-    return Made(name, tensor, dims);
-  }
-  Value* Needed(const std::string& name, const Dims& dims) {
-    if (Value* value = Optional(name, dims)) return value;
-    return Made(name, {}, dims);
-  }
-  Value* Made(const std::string& name, const Tensor& tensor, const Dims& dims) {
-    const std::string source = weights_.name(name);
-    const Tensor checked = CheckedWeight(tensor, source, dims);
-    Value*& made = made_[source];
-    if (!made) made = b_.Const(checked, source);
-    return made;
-  }
-  // Returns x times a matrix, plus the bias if there is one. `out` -1: any number of rows.
-  Value* Linear(const std::string& name, Value* x, int64_t out) {
-    Value* weight = Needed(name + ".weight", {out, x->type.shape.back().constant()});
-    Builder::Args args = {{"x", x}, {"weight", weight}};
-    if (Value* bias = Optional(name + ".bias", {weight->type.shape[0].constant()}))
-      args.emplace_back("bias", bias);
-    return b_.Make("linear", std::move(args));
-  }
   Value* Norm(const std::string& name, Value* x) {
-    const int64_t size = x->type.shape.back().constant();
-    Value* scale = Needed(name + ".weight", {size});
-    if (config_.norm_adds_one) scale = Binary(b_, "add", scale, 1.0);
-    Value* bias = Optional(name + ".bias", {size});
-    if (config_.norm == NormKind::kRms) return RmsNorm(b_, x, {-1}, scale, bias, config_.epsilon).y;
-    return LayerNorm(b_, x, {-1}, scale, bias, config_.epsilon);
+    if (config_.norm == NormKind::kRms)
+      return layers_.RmsNorm(name, x, config_.epsilon, config_.norm_adds_one);
+    return layers_.LayerNorm(name, x, config_.epsilon);
   }
-  bool Has(const std::string& name) const { return static_cast<bool>(weights_.find(name)); }
 
   Value* Embedded() {
     b_.SetName("embeddings");
     auto table = [&](const char* name, int64_t rows) {
-      return Needed(std::string("embeddings.") + name + ".weight", {rows, config_.embedding});
+      return layers_.Needed(std::string("embeddings.") + name + ".weight",
+                            {rows, config_.embedding});
     };
     tokens_ = table("tokens", config_.vocabulary);
     Value* x = Rows(b_, tokens_, ids_);
@@ -123,7 +94,7 @@ class Encoder {
     if (config_.root_width_scale)
       x = Binary(b_, "mul", x, std::sqrt(static_cast<double>(config_.width)));
     if (config_.normed_embeddings) x = Norm("embeddings.norm", x);
-    return config_.projected_tokens ? Linear("embeddings.projection", x, config_.width) : x;
+    return config_.projected_tokens ? layers_.Linear("embeddings.projection", x, config_.width) : x;
   }
 
   // Returns [S] or [1, S]; null if the model has no positions.
@@ -146,7 +117,7 @@ class Encoder {
     Value* apart = Binary(b_, "sub", Expanded(b_, at, {1}), keys);
     apart = Binary(b_, "add", apart, most - 1);
     if (config_.relative == Relative::kBias) {
-      Value* bias = Needed("relative_positions.weight", {config_.buckets, config_.heads});
+      Value* bias = layers_.Needed("relative_positions.weight", {config_.buckets, config_.heads});
       Value* rows =
           Rows(b_, bias, b_.Const(BiasBuckets(most, config_.buckets, config_.max_distance)));
       bias_ = Expanded(b_, Transposed(b_, Rows(b_, rows, apart), {2, 0, 1}), {0});
@@ -157,7 +128,7 @@ class Encoder {
     Value* bucket = Rows(b_, b_.Const(buckets), apart);
     buckets_ = b_.Make(
         "tile", {{"x", Expanded(b_, bucket, {0, 1})}, {"reps", Ints({1, config_.heads, 1, 1})}});
-    relative_positions_ = Needed("relative_positions.weight", {2 * span, config_.width});
+    relative_positions_ = layers_.Needed("relative_positions.weight", {2 * span, config_.width});
     if (config_.relative_norm)
       relative_positions_ = Norm("relative_positions.norm", relative_positions_);
     relative_positions_ = Expanded(b_, relative_positions_, {0});
@@ -177,7 +148,7 @@ class Encoder {
     const std::string own = Own(layer);
     // The first layer may lack this norm, since the one of the embeddings precedes it.
     const bool first =
-        layer == 0 && config_.normed_embeddings && !Has(own + "attention_norm.weight");
+        layer == 0 && config_.normed_embeddings && !layers_.Has(own + "attention_norm.weight");
     auto added = [&](const char* norm, Value* y) {
       return Binary(b_, "add", x, config_.branch_norms ? Norm(own + norm, y) : y);
     };
@@ -189,17 +160,18 @@ class Encoder {
   Value* FeedForward(const std::string& own, Value* x) {
     const int64_t size = config_.feed_forward;
     Value *gate = nullptr, *up = nullptr;
-    if (config_.gated && Has(own + "gate_up.weight")) {
-      std::vector<Value*> both = Parts(b_, Linear(own + "gate_up", x, 2 * size), {size, size}, 2);
+    if (config_.gated && layers_.Has(own + "gate_up.weight")) {
+      std::vector<Value*> both =
+          Parts(b_, layers_.Linear(own + "gate_up", x, 2 * size), {size, size}, 2);
       gate = both[0], up = both[1];
     } else if (config_.gated) {
-      gate = Linear(own + "gate", x, size), up = Linear(own + "up", x, size);
+      gate = layers_.Linear(own + "gate", x, size), up = layers_.Linear(own + "up", x, size);
     } else {
-      gate = Linear(own + "up", x, size);
+      gate = layers_.Linear(own + "up", x, size);
     }
     Value* y = Activate(b_, config_.activation, gate);
     if (up) y = Binary(b_, "mul", y, up);
-    return Linear(own + "down", y, config_.width);
+    return layers_.Linear(own + "down", y, config_.width);
   }
 
   struct Projections {
@@ -212,14 +184,14 @@ class Encoder {
       return Projections{Heads(b_, q, config_.heads), Heads(b_, k, config_.kv_heads),
                          Heads(b_, v, config_.kv_heads)};
     };
-    if (Has(own + "qkv.weight")) {
+    if (layers_.Has(own + "qkv.weight")) {
       std::vector<Value*> all =
-          Parts(b_, Linear(own + "qkv", x, queries + 2 * keys), {queries, keys, keys}, 2);
+          Parts(b_, layers_.Linear(own + "qkv", x, queries + 2 * keys), {queries, keys, keys}, 2);
       return split(all[0], all[1], all[2]);
     }
-    Value* v = Linear(own + "value", x, keys);
-    Value* k = Linear(own + "key", x, keys);
-    return split(Linear(own + "query", x, queries), k, v);
+    Value* v = layers_.Linear(own + "value", x, keys);
+    Value* k = layers_.Linear(own + "key", x, keys);
+    return split(layers_.Linear(own + "query", x, queries), k, v);
   }
 
   // Returns queries or keys [1, heads, S, head dimension], normalised and rotated.
@@ -241,7 +213,7 @@ class Encoder {
 
   Value* Attention(int64_t layer, const std::string& own, Value* x) {
     auto heads = [&](const char* name, Value* of) {
-      return Heads(b_, Linear(own + name, of, config_.width), config_.heads);
+      return Heads(b_, layers_.Linear(own + name, of, config_.width), config_.heads);
     };
     const bool local = config_.local(layer);
     Projections made = Projected(own, x);
@@ -281,7 +253,7 @@ class Encoder {
                                         {"axis", 3}});
       parts.biases.push_back(Transposed(b_, heard, {0, 1, 3, 2}));
     }
-    return Linear(own + "attention", Joined(b_, Attend(b_, parts).y), config_.width);
+    return layers_.Linear(own + "attention", Joined(b_, Attend(b_, parts).y), config_.width);
   }
 
   void Finish(Value* y, const char* name) {
@@ -293,11 +265,11 @@ class Encoder {
     outputs_.push_back(y);
   }
   Value* Pooled(const std::string& name, Value* x) {
-    return Activate(b_, config_.pooling, Linear(name, x, config_.width));
+    return Activate(b_, config_.pooling, layers_.Linear(name, x, config_.width));
   }
   // Applies the dense layer before the classifier of tokens, if the model has one.
   Value* TokenDense(Value* x) {
-    if (!Has("tokens.dense.weight")) return x;
+    if (!layers_.Has("tokens.dense.weight")) return x;
     return Norm("tokens.norm", Pooled("tokens.dense", x));
   }
   // Returns the pooled tokens [1, W].
@@ -326,30 +298,32 @@ class Encoder {
         if (config_.pooler) Finish(Pooled("pooler", Whole(x)), "pooler_output");
         return;
       case Head::kQuestions: {
-        Value* both = Linear("questions", TokenDense(x), 2);
+        Value* both = layers_.Linear("questions", TokenDense(x), 2);
         Finish(Element(b_, both, 0, 2), "start_logits");
         return Finish(Element(b_, both, 1, 2), "end_logits");
       }
       case Head::kSequence: {
         Value* y = Pooled("sequence.dense", Whole(x));
         if (config_.normed_pooling) y = Norm("sequence.norm", y);
-        return Finish(Linear("sequence.classifier", y, -1), "logits");
+        return Finish(layers_.Linear("sequence.classifier", y, -1), "logits");
       }
       case Head::kTokens:
-        return Finish(Linear("tokens.classifier", TokenDense(x), -1), "logits");
+        return Finish(layers_.Linear("tokens.classifier", TokenDense(x), -1), "logits");
       case Head::kSentence: {
         Value* y = Whole(x);
         for (size_t i = 0; i < config_.dense.size(); ++i)
-          y = Activate(b_, config_.dense[i], Linear(fmt::format("sentence.{}", i), y, -1));
+          y = Activate(b_, config_.dense[i], layers_.Linear(fmt::format("sentence.{}", i), y, -1));
         Finish(config_.unit_length ? OfUnitLength(y) : y, "sentence_embedding");
         return Finish(x, "last_hidden_state");
       }
       case Head::kMaskedLm: {
-        Value* y = Activate(b_, config_.lm_activation, Linear("lm.dense", x, config_.embedding));
+        Value* y =
+            Activate(b_, config_.lm_activation, layers_.Linear("lm.dense", x, config_.embedding));
         y = Norm("lm.norm", y);
-        Value* weight = Optional("lm.output.weight", {config_.vocabulary, config_.embedding});
+        Value* weight =
+            layers_.Optional("lm.output.weight", {config_.vocabulary, config_.embedding});
         Builder::Args args = {{"x", y}, {"weight", weight ? weight : tokens_}};
-        if (Value* bias = Optional("lm.output.bias", {config_.vocabulary}))
+        if (Value* bias = layers_.Optional("lm.output.bias", {config_.vocabulary}))
           args.emplace_back("bias", bias);
         return Finish(b_.Make("linear", std::move(args)), "logits");
       }
@@ -357,19 +331,17 @@ class Encoder {
   }
 
   const EncoderConfig config_;
-  const EncoderWeights& weights_;
   const Symbol sizes_;  // sizes of S
   Program program_;
   Function* main_;
   Builder b_;
+  Layers layers_;
   Value *ids_ = nullptr, *types_ = nullptr, *tokens_ = nullptr;
   Angles angles_[2];                     // for global and local layers
   Value* seen_ = nullptr;                // bool [1, 1, 1, S]
   Value* bias_ = nullptr;                // added to scores: [1, heads, S, S]
   Value* buckets_ = nullptr;             // int32 [1, heads, S, S]
   Value* relative_positions_ = nullptr;  // [1, buckets, width]
-  std::map<std::string, Value*>
-      made_;  // constants by name in the source, since layers may share them
   std::vector<Value*> outputs_;
 };
 
@@ -457,7 +429,7 @@ Symbol PackagedTokens(const ImportOptions& options, const EncoderConfig& config)
   return sizes;
 }
 
-Program BuildEncoder(const EncoderConfig& config, const EncoderWeights& weights,
+Program BuildEncoder(const EncoderConfig& config, const NetworkWeights& weights,
                      const Symbol& tokens, Diagnostics& diagnostics) {
   CheckNumbers(config);
   return Encoder(Completed(config), weights, tokens, diagnostics).Build();

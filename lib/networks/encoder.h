@@ -26,6 +26,7 @@
 
 #include "lib/ir/program.h"
 #include "lib/networks/activation.h"
+#include "lib/networks/layers.h"
 #include "lib/networks/norms.h"
 #include "lib/networks/rotary_table.h"
 #include "lib/support/error.h"
@@ -102,7 +103,7 @@ struct EncoderConfig {
   }
 };
 
-// The tensors of one model have these names; matrices are [out, in], as for `linear`:
+// The tensors of one model (NetworkWeights, layers.h) have these names; matrices are [out, in], as for `linear`:
 //
 //   embeddings.tokens embeddings.positions embeddings.types embeddings.norm embeddings.projection
 //   distances distances.norm
@@ -117,10 +118,6 @@ struct EncoderConfig {
 //   lm.dense lm.norm lm.output
 //
 // Each is followed by .weight or .bias. A tensor is empty if the source has none.
-struct EncoderWeights {
-  std::function<Tensor(const std::string&)> find;
-  std::function<std::string(const std::string&)> name;  // name in the source
-};
 
 // Splits "layer.3.query" into "layer.{}.query" and "3"; other names have no number.
 std::pair<std::string, std::string> SplitLayer(const std::string& name);
@@ -132,7 +129,7 @@ int64_t MaxTokens(const EncoderConfig& config);
 Symbol PackagedTokens(const ImportOptions& options, const EncoderConfig& config);
 // `tokens` gives the sizes of S, at most MaxTokens. The errors "missing-tensor" and "bad-tensor"
 // give the tensor's name in the source; "bad-file" for inconsistent numbers.
-Program BuildEncoder(const EncoderConfig& config, const EncoderWeights& weights,
+Program BuildEncoder(const EncoderConfig& config, const NetworkWeights& weights,
                      const Symbol& tokens, Diagnostics& diagnostics);
 
 }  // namespace mlc::networks

@@ -1,0 +1,47 @@
+// lib/networks/layers.h - layers made from the weights of a network.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "lib/ir/builder.h"
+
+namespace mlc::networks {
+
+// The tensors of a network. Each network's header lists the names by which it asks for them, which
+// end in .weight or .bias.
+struct NetworkWeights {
+  std::function<Tensor(const std::string&)> find;       // empty if the source has none
+  std::function<std::string(const std::string&)> name;  // the name in the source, for messages
+};
+
+// Makes layers from weights. A tensor that several layers use becomes one constant, which has its
+// name in the source. Errors "missing-tensor" and "bad-tensor" (check_weights.h) give that name.
+class Layers {
+ public:
+  // Both arguments must outlive the object.
+  Layers(Builder& b, const NetworkWeights& weights) : b_(b), weights_(weights) {}
+
+  bool Has(const std::string& name) const { return static_cast<bool>(weights_.find(name)); }
+  // Returns a constant in fp32 with these dims, of which a leading -1 stands for any number of
+  // rows; null if the source has no such tensor.
+  Value* Optional(const std::string& name, Dims dims);
+  Value* Needed(const std::string& name, const Dims& dims);
+
+  // Returns x [..., I] times name.weight [out, I], plus name.bias [out] if there is one. `out` -1:
+  // any number of rows.
+  Value* Linear(const std::string& name, Value* x, int64_t out);
+  // Normalises the last dimension with name.weight and, if there is one, name.bias.
+  Value* LayerNorm(const std::string& name, Value* x, double epsilon);
+  Value* RmsNorm(const std::string& name, Value* x, double epsilon, bool scale_adds_one = false);
+
+ private:
+  Value* Make(const std::string& name, const Tensor& tensor, const Dims& dims);
+
+  Builder& b_;
+  const NetworkWeights& weights_;
+  std::map<std::string, Value*> made_;  // by name in the source
+};
+
+}  // namespace mlc::networks
