@@ -8,6 +8,7 @@
 #include "lib/ir/input_conversion.h"
 #include "lib/ir/shape_tensors.h"
 #include "lib/lower/convert.h"
+#include "lib/lower/image_input.h"
 #include "lib/ops/row.h"
 #include "lib/support/edit_distance.h"
 
@@ -342,23 +343,13 @@ class Importer {
                   ToString(shape))
           .Expected("[1, {0}, height, width] or [1, height, width, {0}]", channels)
           .Help("fix dynamic dimensions with option 'dim' or option 'shape' {}=DIMS", input.name);
-    Value* value = main_->AddInput(
-        input.name,
-        Type::Tensor(DType::kFp32, first ? shape : Shape{1, channels, shape[1], shape[2]}));
-    builder_.SetName(value->name + "_in");
-    auto apply = [&](std::string_view op, const std::vector<float>& factors, float nothing) {
-      if (std::ranges::all_of(factors, [&](float f) { return f == nothing; })) return value;
-      Tensor each = factors.size() == 1 ? Tensor::Scalar(factors[0])
-                                        : Tensor::Of<float>({1, channels, 1, 1}, factors);
-      return builder_.Make(op, {{"x", value}, {"y", each}});
-    };
-    Value* port = value;
-    value = apply("mul", image.scale, 1);
-    value = apply("add", image.bias, 0);
+    Value* value =
+        lower::AddImageInput(builder_, *main_, input.name,
+                             first ? shape : Shape{1, channels, shape[1], shape[2]}, image);
+    Value* port = main_->body.inputs.back().get();
     if (last) value = Transposed(builder_, value, {0, 2, 3, 1});
     value = lower::Convert(builder_, value, DType::kFp32, dtype);
     import_.named.insert({port, value});
-    main_->inputs.push_back({.name = port->name, .feature = image.feature});
     return value;
   }
 

@@ -17,6 +17,7 @@ constexpr ActivationRow kActivations[] = {
     {"gelu_new", networks::Activation::kGeluTanh},
     {"gelu_python", networks::Activation::kGelu},
     {"gelu_pytorch_tanh", networks::Activation::kGeluTanh},
+    {"quick_gelu", networks::Activation::kQuickGelu},
     {"relu", networks::Activation::kRelu},
     {"silu", networks::Activation::kSilu},
     {"swish", networks::Activation::kSilu},

@@ -5,7 +5,9 @@
 namespace mlc::networks {
 
 namespace {
-constexpr double kSteepness = 1.702;  // openai/gpt-oss, gpt_oss/torch/model.py, swiglu
+// Sources: huggingface/transformers, activations.py, QuickGELUActivation; openai/gpt-oss,
+// gpt_oss/torch/model.py, swiglu.
+constexpr double kSteepness = 1.702;
 }  // namespace
 
 Value* Activate(Builder& b, Activation activation, Value* x) {
@@ -24,6 +26,8 @@ Value* Activate(Builder& b, Activation activation, Value* x) {
       return b.Make("tanh", {{"x", x}});
     case Activation::kClampedSilu:
       x = Binary(b, "minimum", x, kActivationClamp);
+      [[fallthrough]];
+    case Activation::kQuickGelu:
       return Binary(b, "mul", x, b.Make("sigmoid", {{"x", Binary(b, "mul", x, kSteepness)}}));
   }
   return x;

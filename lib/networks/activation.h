@@ -14,6 +14,7 @@ enum class Activation : uint8_t {
   kGeluTanh,  // the tanh approximation of gelu
   kRelu,
   kTanh,
+  kQuickGelu,    // x sigmoid(1.702 x)
   kClampedSilu,  // gpt-oss: min(x, kActivationClamp) sigmoid(1.702 x)
 };
 inline constexpr double kActivationClamp = 7;

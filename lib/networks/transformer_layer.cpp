@@ -1,0 +1,115 @@
+#include "lib/networks/transformer_layer.h"
+
+#include <cmath>
+
+#include "lib/ir/arithmetic.h"
+#include "lib/networks/attention.h"
+#include "lib/networks/heads.h"
+#include "lib/networks/rotary.h"
+#include "lib/support/error.h"
+
+namespace mlc::networks {
+
+namespace {
+
+Value* Projected(Layers& layers, const std::string& name, Value* x, int64_t out, bool bias) {
+  return bias ? Biased(layers, name, x, out) : layers.Linear(name, x, out);
+}
+
+// Rotates the tokens that have positions, of queries or keys [1, N, S, H].
+Value* WithPositions(Builder& b, Value* x, const AttentionContext& context) {
+  if (!context.cosine) return x;
+  const int64_t tokens = x->type.shape[2].constant(), before = context.first_rotated,
+                rotated = context.cosine->type.shape[1].constant(),
+                after = tokens - before - rotated;
+  std::vector<int64_t> sizes;
+  for (int64_t size : {before, rotated, after})
+    if (size > 0) sizes.push_back(size);
+  if (sizes.size() == 1) return Rotated(b, x, context.cosine, context.sine, false);
+  std::vector<Value*> parts = Parts(b, x, sizes, 2);
+  Value*& middle = parts[before > 0 ? 1 : 0];
+  middle = Rotated(b, middle, context.cosine, context.sine, false);
+  return Concat(b, parts, 2);
+}
+
+Value* Scaled(Builder& b, Layers& layers, const std::string& name, Value* x, int64_t width) {
+  Value* scale = layers.Optional(name, {width});
+  return scale ? Binary(b, "mul", x, scale) : x;
+}
+
+}  // namespace
+
+Value* Biased(Layers& layers, const std::string& name, Value* x, int64_t out) {
+  layers.Needed(name + ".weight", {out, x->type.shape.back().constant()});
+  layers.Needed(name + ".bias", {out});
+  return layers.Linear(name, x, out);
+}
+
+Value* SelfAttention(Builder& b, Layers& layers, const TransformerLayer& config,
+                     const std::string& own, Value* x, const AttentionContext& context) {
+  const int64_t width = config.width;
+  Value *q = nullptr, *k = nullptr, *v = nullptr;
+  if (layers.Has(own + "qkv.weight")) {
+    Value* all = Projected(layers, own + "qkv", x, 3 * width, config.query_bias);
+    std::vector<Value*> parts = Parts(b, all, {width, width, width}, 2);
+    q = parts[0], k = parts[1], v = parts[2];
+  } else {
+    q = Projected(layers, own + "query", x, width, config.query_bias);
+    k = Projected(layers, own + "key", x, width, config.key_bias);
+    v = Projected(layers, own + "value", x, width, config.value_bias);
+  }
+  q = WithPositions(b, Heads(b, q, config.heads), context);
+  k = WithPositions(b, Heads(b, k, config.heads), context);
+  const double scale = 1 / std::sqrt(static_cast<double>(width / config.heads));
+  AttentionParts parts{.q = Binary(b, "mul", q, scale),
+                       .k = k,
+                       .v = Heads(b, v, config.heads),
+                       .biases = context.biases,
+                       .seen = context.seen};
+  return Projected(layers, own + "attention", Joined(b, Attend(b, parts).y), width,
+                   config.output_bias);
+}
+
+Value* FeedForwardOf(Builder& b, Layers& layers, const TransformerLayer& config,
+                     const std::string& own, Value* x) {
+  const int64_t size = config.feed_forward;
+  Value *gate = nullptr, *up = nullptr;
+  if (config.gated && layers.Has(own + "gate_up.weight")) {
+    std::vector<Value*> both =
+        Parts(b, Projected(layers, own + "gate_up", x, 2 * size, config.up_bias), {size, size}, 2);
+    gate = both[0], up = both[1];
+  } else if (config.gated) {
+    gate = Projected(layers, own + "gate", x, size, config.up_bias);
+    up = Projected(layers, own + "up", x, size, config.up_bias);
+  } else {
+    gate = Projected(layers, own + "up", x, size, config.up_bias);
+  }
+  Value* y = Activate(b, config.activation, gate);
+  if (up) y = Binary(b, "mul", y, up);
+  return Projected(layers, own + "down", y, config.width, config.up_bias);
+}
+
+Value* PreNormLayer(Builder& b, Layers& layers, const TransformerLayer& config,
+                    const std::string& own, Value* x, const AttentionContext& context) {
+  Value* y = SelfAttention(b, layers, config, own,
+                           layers.LayerNorm(own + "attention_norm", x, config.epsilon), context);
+  x = Binary(b, "add", x, Scaled(b, layers, own + "attention_scale", y, config.width));
+  y = FeedForwardOf(b, layers, config, own, layers.LayerNorm(own + "norm", x, config.epsilon));
+  return Binary(b, "add", x, Scaled(b, layers, own + "scale", y, config.width));
+}
+
+void CheckLayer(const TransformerLayer& config) {
+  for (auto [name, number] : {std::pair{"dimensions per token", config.width},
+                              {"attention heads", config.heads},
+                              {"dimensions of a feed-forward layer", config.feed_forward}})
+    if (number < 1 || number > INT32_MAX / 8)
+      throw Error("bad-file", "the model has {} {}", number, name)
+          .Expected("1 to {}", INT32_MAX / 8);
+  if (config.width % config.heads != 0)
+    throw Error("bad-file", "the width {} is not a multiple of the number of heads ({})",
+                config.width, config.heads);
+  if (!(config.epsilon >= 0) || !std::isfinite(config.epsilon))
+    throw Error("bad-file", "the epsilon of norms is {}", config.epsilon);
+}
+
+}  // namespace mlc::networks
