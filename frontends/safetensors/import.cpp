@@ -8,9 +8,12 @@
 #include "frontends/safetensors/encoder_rows.h"
 #include "frontends/safetensors/encoders.h"
 #include "frontends/safetensors/folder.h"
+#include "frontends/safetensors/image_processor.h"
 #include "frontends/safetensors/rotary_scaling.h"
 #include "frontends/safetensors/safetensors.h"
 #include "frontends/safetensors/tied_tensors.h"
+#include "frontends/safetensors/vision_models.h"
+#include "frontends/safetensors/vision_rows.h"
 #include "lib/ir/concat_slice.h"
 #include "lib/networks/architectures.h"
 #include "lib/networks/check_weights.h"
@@ -388,10 +391,12 @@ struct NetworkKind {
   Program (*import)(const Folder& folder, const ImportOptions& options, Diagnostics& diagnostics,
                     std::vector<fs::path>* read);
   std::set<std::string> (*model_types)();
+  bool pictures = false;  // takes the options of inputs and outputs
 };
 constexpr NetworkKind kNetworks[] = {
     {"encoders", IsEncoder, ImportEncoder, EncoderModelTypes},
     {"decoders", IsDecoder, ImportDecoder, DecoderModelTypes},
+    {"vision models", IsVisionModel, ImportVisionModel, VisionModelTypes, true},
 };
 
 const NetworkKind& NetworkOf(const Config& config) {
@@ -401,6 +406,18 @@ const NetworkKind& NetworkOf(const Config& config) {
     known[std::string(kind.name)] = kind.model_types();
   }
   throw networks::UnsupportedArchitecture(config.Text("model_type", ""), known);
+}
+
+// Refuses options that the network does not take.
+void RefuseOptionsOf(const NetworkKind& kind, const ImportOptions& options) {
+  if (kind.pictures) return;
+  for (auto [name, given] : {std::pair{"shape", !options.shapes.empty()},
+                             {"image", !options.images.empty()},
+                             {"outputs", !options.outputs.empty()},
+                             {"io", options.arrays}})
+    if (given)
+      throw Error("usage", "option '{}' is for models that take pictures; this is one of {}", name,
+                  kind.name);
 }
 
 // Returns the quantisation method of config.json, or an empty string.
@@ -420,9 +437,15 @@ Program ImportHuggingFace(const fs::path& path, const ImportOptions& options,
     WarnOfMissingBiases(folder, diagnostics);
     NoteUnscaled(folder, diagnostics);
     std::vector<fs::path> read = folder.paths();
-    Program program = NetworkOf(folder.config()).import(folder, options, diagnostics, &read);
-    if (facts)
+    const NetworkKind& kind = NetworkOf(folder.config());
+    RefuseOptionsOf(kind, options);
+    Program program = kind.import(folder, options, diagnostics, &read);
+    if (facts) {
       for (const fs::path& file : read) facts->Add(path, file);
+      if (kind.pictures && !options.arrays &&
+          folder.architecture().ends_with("ForImageClassification"))
+        facts->class_labels = LabelsOf(folder.config());
+    }
     return program;
   } catch (Error& error) {
     if (error.id() == "missing-tensor" || error.id() == "bad-tensor")

@@ -32,6 +32,8 @@ struct ImportOptions {
   std::map<std::string, Image> images;
   // The dtype of float inputs and outputs; kNone: as in the source. Does not apply to images.
   DType io = DType::kNone;
+  // Inputs and outputs stay tensors where the source describes images and classes.
+  bool arrays = false;
   // The deployment target. Newer operators are replaced by an equivalent of older ones where
   // possible. nullopt: no restriction.
   std::optional<Opset> target;

@@ -15,6 +15,8 @@ struct SourceFacts {
     std::string name;  // in the folder of the model, or as the model names it
     std::filesystem::path path;
   };
+  // The names of the classes whose scores the only output holds, in order; empty: not given.
+  std::vector<std::string> class_labels;
   std::vector<File> files;  // all files that were read, except the one that the user named
 
   // Adds a file of `model`, unless it is the model itself or was added already.

@@ -40,8 +40,8 @@ Value* Scaled(Builder& b, Layers& layers, const std::string& name, Value* x, int
 }  // namespace
 
 Value* Biased(Layers& layers, const std::string& name, Value* x, int64_t out) {
-  layers.Needed(name + ".weight", {out, x->type.shape.back().constant()});
-  layers.Needed(name + ".bias", {out});
+  Value* weight = layers.Needed(name + ".weight", {out, x->type.shape.back().constant()});
+  layers.Needed(name + ".bias", {weight->type.shape[0].constant()});
   return layers.Linear(name, x, out);
 }
 

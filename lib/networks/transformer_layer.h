@@ -47,7 +47,7 @@ Value* SelfAttention(Builder& b, Layers& layers, const TransformerLayer& config,
 Value* FeedForwardOf(Builder& b, Layers& layers, const TransformerLayer& config,
                      const std::string& own, Value* x);
 
-// Layers::Linear with a bias that must be there.
+// Layers::Linear with a bias that must be there. `out` -1: any number of rows.
 Value* Biased(Layers& layers, const std::string& name, Value* x, int64_t out);
 
 // Throws Error "bad-file" unless the sizes are positive and heads divide the width.

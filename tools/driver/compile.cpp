@@ -180,6 +180,8 @@ Optimized OptimizeSource(const Source& source, const CompileOptions& options,
     Program made = source.read(import, into, &facts);
     if (!options.labels.empty())
       coreml::MakeClassifier(made, coreml::ReadLabels(options.labels), into);
+    else if (!facts.class_labels.empty())
+      coreml::MakeClassifier(made, facts.class_labels, into);
     return made;
   };
   auto again = [&] {

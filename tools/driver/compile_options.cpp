@@ -170,26 +170,11 @@ std::vector<Option> ProgramTable(CompileOptions& into) {
         "operations (by name or operator) to compute in fp16, whatever mlc would choose",
         NamesInto(into.fp16_ops), false, true}});
   Append(ImportTable(into.import), table);
-  Append(
-      Grouped(OptionGroup::kPrecision,
-              {{"--io", "source|fp16",
-                "type of float inputs and outputs: as in the source (default), or fp16 (requires "
-                "iOS16)",
-                Field(
-                    [&into](const std::string& text) {
-                      if (text != "fp16" && text != "source")
-                        throw UnknownWord("--io", text, {"source", "fp16"});
-                      into.import.io = text == "fp16" ? DType::kFp16 : DType::kNone;
-                    },
-                    [&into] {
-                      return into.import.io == DType::kFp16 ? ValuesOf(std::string("fp16"))
-                                                            : std::nullopt;
-                    })}}),
-      table);
   Append(Grouped(OptionGroup::kInputs,
                  {Common({"--labels", "FILE",
                           "make the model a classifier: FILE has one class label per line, and the "
-                          "output with as many elements gives the scores (default: no classifier)",
+                          "output with as many elements gives the scores (default: the classes of "
+                          "a Hugging Face folder, or no classifier)",
                           Into(into.labels)})}),
          table);
   return table;

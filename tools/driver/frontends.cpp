@@ -30,10 +30,13 @@ namespace mlc::driver {
 
 namespace {
 
-constexpr std::string_view kOnnxOptions[] = {"--shape",   "--dim",   "--const",     "--outputs",
-                                             "--replace", "--image", "--data-root", "--compress"};
+constexpr std::string_view kOnnxOptions[] = {"--shape",   "--dim",       "--const",
+                                             "--outputs", "--replace",   "--image",
+                                             "--io",      "--data-root", "--compress"};
 // The number of an encoder's tokens is a dimension.
 constexpr std::string_view kNetworkOptions[] = {"--dim", "--context", "--compress", "--requant"};
+constexpr std::string_view kFolderOptions[] = {"--shape", "--dim",     "--outputs",  "--image",
+                                               "--io",    "--context", "--compress", "--requant"};
 // Weights of any program can be compressed.
 constexpr std::string_view kCoremlOptions[] = {"--compress"};
 
@@ -137,7 +140,7 @@ constexpr Frontend kFrontends[] = {
                        : fs::exists(path / "config.json", ignored);
          },
      .import = safetensors::ImportHuggingFace,
-     .options = kNetworkOptions,
+     .options = kFolderOptions,
      .facts =
          [](const fs::path& path, const fs::path&) {
            SourceFacts facts;

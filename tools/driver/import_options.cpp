@@ -115,6 +115,21 @@ std::vector<Option> ImportTable(ImportOptions& into) {
                          });
                        }),
                    false, true}),
+           {"--io", "source|fp16|tensor",
+            "inputs and outputs: as in the source (default), with floats in fp16 (requires iOS16), "
+            "or tensors, where a Hugging Face folder would make an image input and a classifier",
+            Field(
+                [&into](const std::string& text) {
+                  if (text != "fp16" && text != "source" && text != "tensor")
+                    throw UnknownWord("--io", text, {"source", "fp16", "tensor"});
+                  into.io = text == "fp16" ? DType::kFp16 : DType::kNone;
+                  into.arrays = text == "tensor";
+                },
+                [&into] {
+                  return into.arrays               ? ValuesOf(std::string("tensor"))
+                         : into.io == DType::kFp16 ? ValuesOf(std::string("fp16"))
+                                                   : std::nullopt;
+                })},
            {"--data-root", "DIR",
             "additional folder that may contain external data files, or the targets of "
             "symbolic links to them (default: only the model's folder)",
