@@ -84,8 +84,11 @@ class VisionImporter {
     }
     ReadTokens();
     FolderWeights weights(folder_, prefixes_, names_);
-    if (config_.pooler == Pooler::kDense && !weights.Has("vision.pooler.weight"))
-      config_.pooler = Pooler::kNone;  // some folders are stored without it
+    // Some folders are stored without the pooler.
+    if ((config_.pooler == Pooler::kDense && !weights.Has("vision.pooler.weight")) ||
+        (config_.pooler == Pooler::kMean && config_.head == Head::kHidden &&
+         !weights.Has("vision.pooler_norm.weight")))
+      config_.pooler = Pooler::kNone;
     Program program = networks::BuildVisionModel(config_, weights.ForNetwork(), diagnostics_);
     for (const std::string& name : folder_.names())
       if (IsLeftOverTensor(name) || IsOfOthers(name)) weights.Use(name);
@@ -202,7 +205,6 @@ class VisionImporter {
                               *row);
       names_.insert(names_.end(), row->names.begin(), row->names.end());
     }
-    // SigLIP pads texts, and pools their last token, which is then one of padding.
     if (prefixes_.empty()) prefixes_ = {"", "text_model."};
     config_.logit_bias = pair_ && pair_->logit_bias;
   }
@@ -219,7 +221,6 @@ class VisionImporter {
       config_.normed = false;
       config_.pooler = Pooler::kMean;
     }
-    // BEiT's pooler is a part of classifiers only, where it has tensors.
     names_ = TensorNames(row);
     prefixes_ = {std::string(row.prefix), ""};
   }

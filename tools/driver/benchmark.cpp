@@ -431,6 +431,7 @@ std::array<BenchmarkResult, 2> BenchmarkPair(const fs::path& a, const fs::path& 
   if (!options.by_tokens()) {
     of_second.inputs = first.NamedInputs();
     of_second.input_files.clear();
+    of_second.picture.clear();
   }
   of_second.progress = {};
   Bench second(b, of_second, diagnostics);

@@ -171,8 +171,15 @@ Tensor ToPixels(const Tensor& tensor, const Value& input, const Port& port) {
   Dims dims = tensor.dims(), want = PixelDims(input.type.shape, channels, dims);
   const int64_t height = want[2], width = want[3];
   // Core ML's images have 8 bits per channel.
-  Tensor pixels = ConvertInput(tensor, DType::kUint8, DType::kFp32,
-                               {"bad-input", fmt::format("image \"{}\"", port.source_name)});
+  Tensor pixels;
+  try {
+    pixels = ConvertInput(tensor, DType::kUint8, DType::kFp32,
+                          {"bad-input", fmt::format("image \"{}\"", port.source_name)});
+  } catch (Error& error) {
+    throw error.Help(
+        "an image input takes pixels, whole numbers from 0 to 255; the model scales them itself. "
+        "--io tensor makes the input of a Hugging Face folder an array instead");
+  }
   if (dims == want) return pixels;
   Tensor picture = pixels;
   if (channels == 1 && (dims == Dims{height, width} || dims == Dims{1, height, width}))

@@ -1,5 +1,7 @@
 #include "tools/driver/run.h"
 
+#include <fmt/ranges.h>
+
 #include <set>
 
 #include "lib/ir/npy.h"
@@ -47,6 +49,28 @@ void AddFile(const std::string& text, const Function& function, media::Fit fit,
     throw Error("usage", "--input: \"{}\" is given twice", name);
 }
 
+// Reads the picture for the only image input.
+void AddPicture(const fs::path& path, const Function& function, media::Fit fit,
+                std::map<std::string, Tensor>& inputs) {
+  std::vector<InputPort> images;
+  for (const InputPort& input : InputPorts(function))
+    if (input.port.feature != Port::Feature::kMultiArray) images.push_back(input);
+  if (images.size() != 1) {
+    std::vector<std::string> names;
+    for (const InputPort& image : images) names.push_back(verify::UserName(image.port));
+    throw Error("usage", "--picture: the model has {} image inputs{}{}", images.size(),
+                names.empty() ? "" : ": ", fmt::join(names, ", "))
+        .Expected("exactly one")
+        .Help(names.empty()
+                  ? "--image INPUT=rgb,SCALE,BIAS makes an input of a source model an image"
+                  : "--input NAME=FILE names the input");
+  }
+  const std::string name = verify::UserName(images[0].port);
+  Tensor picture = ReadInput(path, images[0].port, images[0].value, fit);
+  if (inputs.contains(images[0].port.name) || !inputs.emplace(name, std::move(picture)).second)
+    throw Error("usage", "--picture: the image input \"{}\" is given twice", name);
+}
+
 std::string NameOf(const Port& port, bool tokens) {
   return tokens ? NameForTokens(port) : verify::UserName(port);
 }
@@ -86,9 +110,11 @@ void CheckRunOptions(const RunOptions& options) {
     throw Error("usage", "--text-pair requires --text, the first text of the pair");
   if (options.text.given() && !options.tokens.empty())
     throw Error("usage", "--text cannot be combined with --tokens");
-  if (options.by_tokens() && !(options.inputs.empty() && options.input_files.empty()))
-    throw Error("usage", "{} cannot be combined with --input",
-                options.text.given() ? "--text" : "--tokens");
+  const std::string_view tensors = !options.picture.empty() ? "--picture" : "--input";
+  if (options.by_tokens() &&
+      !(options.inputs.empty() && options.input_files.empty() && options.picture.empty()))
+    throw Error("usage", "{} cannot be combined with {}",
+                options.text.given() ? "--text" : "--tokens", tensors);
 }
 
 RunTensors::RunTensors(const Model& model, const RunOptions& options)
@@ -96,6 +122,7 @@ RunTensors::RunTensors(const Model& model, const RunOptions& options)
   const Function& function = model.function();
   const bool by_tokens = options.by_tokens();
   for (const std::string& text : options.input_files) AddFile(text, function, options.fit, given_);
+  if (!options.picture.empty()) AddPicture(options.picture, function, options.fit, given_);
   if (!options.output_folder.empty())
     CheckOutputs(options.output_folder, function, by_tokens, model.is_source());
   for (const std::string& text : options.output_files)

@@ -21,6 +21,7 @@ struct RunOptions : ModelOptions {
   // Further inputs as "NAME=FILE". Names may contain '='; the longest prefix that is an
   // input's name is used.
   std::vector<std::string> input_files;
+  std::filesystem::path picture;            // for the only image input; empty: none
   media::Fit fit = media::Fit::kNone;       // of pictures and sounds
   analysis::GeneratedInputOptions make_up;  // for inputs that are not given
   // Tokens to run instead of inputs. The only output of a language model is then logits [tokens,

@@ -69,6 +69,10 @@ std::vector<Option> RunTable(BenchmarkOptions& into) {
             "file for an input: a tensor (.npy, .npz, .pb, or elements in .raw), a picture (.png, "
             ".jpg, .ppm, .pgm) or a sound (.wav) (default: inputs are generated)",
             Into(into.input_files), false, true}),
+       Common({"--picture", "FILE",
+               "picture for the only image input of the model, like --input NAME=FILE (default: "
+               "none)",
+               Into(into.picture)}),
        FitOption(into.fit),
        {"--function", "NAME", "function to run (default: the model's default function)",
         Into(into.function)}});

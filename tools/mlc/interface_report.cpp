@@ -43,6 +43,8 @@ std::string InterfaceText(const Function& function, size_t most) {
                                 : "",
                           title == "inputs" ? sizes(port, value.type.shape) : "",
                           port.optional ? ", optional" : "");
+      if (image && !port.description.empty())
+        text += fmt::format("{:<13}{}\n", "", port.description);
     }
     if (list.size() > most) text += fmt::format("{:<11}... {} more\n", "", list.size() - most);
   };
