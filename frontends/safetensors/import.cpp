@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "frontends/safetensors/activation_names.h"
@@ -385,7 +386,7 @@ Program ImportDecoder(const Folder& folder, const ImportOptions& options, Diagno
 // A kind of network that folders contain. The first row whose `reads` accepts config.json imports
 // the folder.
 struct NetworkKind {
-  std::string_view name;  // in messages
+  std::string_view name;  // in messages; a plural in s
   bool (*reads)(const Config& config);
   // `read` receives the files that were read in addition to those of the folder.
   Program (*import)(const Folder& folder, const ImportOptions& options, Diagnostics& diagnostics,
@@ -416,7 +417,7 @@ void RefuseOptionsOf(const NetworkKind& kind, const ImportOptions& options) {
                              {"outputs", !options.outputs.empty()},
                              {"io", options.arrays}})
     if (given)
-      throw Error("usage", "option '{}' is for models that take pictures; this is one of {}", name,
+      throw Error("usage", "option '{}' is for models that take pictures, not for {}", name,
                   kind.name);
 }
 
@@ -429,6 +430,13 @@ std::string QuantisedBy(const fs::path& folder) {
 }
 
 }  // namespace
+
+std::map<std::string, std::set<std::string>> HuggingFaceModelTypes() {
+  std::map<std::string, std::set<std::string>> types;
+  for (const NetworkKind& kind : kNetworks)
+    types[std::string(kind.name.substr(0, kind.name.size() - 1))] = kind.model_types();
+  return types;
+}
 
 Program ImportHuggingFace(const fs::path& path, const ImportOptions& options,
                           Diagnostics& diagnostics, SourceFacts* facts) {

@@ -6,6 +6,9 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
+#include <set>
+#include <string>
 
 #include "lib/ir/import_options.h"
 #include "lib/ir/program.h"
@@ -19,5 +22,8 @@ namespace mlc::safetensors {
 // not null, receives the files.
 Program ImportHuggingFace(const std::filesystem::path& folder, const ImportOptions& options,
                           Diagnostics& diagnostics, SourceFacts* facts = nullptr);
+
+// Returns the values of model_type that are read, by kind of network ("decoder").
+std::map<std::string, std::set<std::string>> HuggingFaceModelTypes();
 
 }  // namespace mlc::safetensors

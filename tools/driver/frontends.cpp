@@ -10,8 +10,6 @@
 #include "frontends/gguf/tokenizer.h"
 #include "frontends/onnx/library_versions.h"
 #include "frontends/onnx/onnx.h"
-#include "frontends/safetensors/decoder_rows.h"
-#include "frontends/safetensors/encoder_rows.h"
 #include "frontends/safetensors/file.h"
 #include "frontends/safetensors/folder.h"
 #include "frontends/safetensors/safetensors.h"
@@ -117,7 +115,8 @@ constexpr Frontend kFrontends[] = {
          },
      .listing =
          [] {
-           return ListArchitectures(kGgufTitle, gguf::GgufDecoderNames(), gguf::GgufEncoderNames());
+           return ListArchitectures(kGgufTitle, {{"decoder", gguf::GgufDecoderNames()},
+                                                 {"encoder", gguf::GgufEncoderNames()}});
          }},
     {.name = "mlpackage",
      .what = "a package",
@@ -155,10 +154,7 @@ constexpr Frontend kFrontends[] = {
                fs::is_directory(path, ignored) ? path : path.parent_path(), read);
          },
      .listing =
-         [] {
-           return ListArchitectures(kHuggingFaceTitle, safetensors::DecoderModelTypes(),
-                                    safetensors::EncoderModelTypes());
-         }},
+         [] { return ListArchitectures(kHuggingFaceTitle, safetensors::HuggingFaceModelTypes()); }},
     {.name = "mil",
      .what = "MIL text",
      .format = Format::kMilText,

@@ -85,11 +85,11 @@ std::map<std::string, std::string> OnnxOperatorNames() {
   return names;
 }
 
-Listing ListArchitectures(std::string_view title, const std::set<std::string>& decoders,
-                          const std::set<std::string>& encoders) {
+Listing ListArchitectures(std::string_view title,
+                          const std::map<std::string, std::set<std::string>>& networks) {
   Listing list{title, {"architecture", "network"}, {}};
-  for (const std::string& name : decoders) list.rows.push_back({name, "decoder"});
-  for (const std::string& name : encoders) list.rows.push_back({name, "encoder"});
+  for (const auto& [kind, names] : networks)
+    for (const std::string& name : names) list.rows.push_back({name, kind});
   std::ranges::sort(list.rows);
   return list;
 }

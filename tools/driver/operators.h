@@ -34,7 +34,7 @@ Listing ListOnnxOperators();
 // the reason why one can never be imported; empty: it can.
 std::map<std::string, std::string> OnnxOperatorNames();
 // Lists the architectures that a frontend supports, by its names for them.
-Listing ListArchitectures(std::string_view title, const std::set<std::string>& decoders,
-                          const std::set<std::string>& encoders);
+Listing ListArchitectures(std::string_view title,
+                          const std::map<std::string, std::set<std::string>>& networks);
 
 }  // namespace mlc::driver
