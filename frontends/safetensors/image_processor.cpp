@@ -286,10 +286,13 @@ networks::PictureInput PictureInputOf(const std::optional<ImageProcessor>& proce
           .Expected("[1, {}, height, width]", channels);
     picture.size = {dims[2], dims[3]};
   }
-  if (processor) picture.description = processor->description;
-  if (processor && processor->size && *processor->size != picture.size)
-    picture.description +=
-        fmt::format(" This model takes {} pixels instead.", SizeText(picture.size));
+  if (processor) {
+    picture.description = processor->description;
+    if (processor->size != picture.size)
+      picture.description +=
+          fmt::format("{}This model takes pictures of {} pixels.",
+                      picture.description.empty() ? "" : " ", SizeText(picture.size));
+  }
   for (const auto& [name, image] : options.images) {
     check_name("image", name);
     picture.image = image;

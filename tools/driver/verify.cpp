@@ -426,6 +426,8 @@ ImportOptions AsCompiled(ImportOptions options, const fs::path& source, const fs
     // The manifest stores these two incompletely.
     if (it == stated->options.end() || option.name == "--const" || option.name == "--data-root")
       continue;
+    // The source is compared in its own types; only whether its inputs are images matters.
+    if (option.name == "--io" && it->second.at(0) != "tensor") continue;
     const auto given = option.field.get();
     if (given && !option.repeat) continue;
     std::set<std::string> names;

@@ -128,6 +128,8 @@ def beit_bias(net, table, grid, heads):
 
 
 def towers_of(kind):
+    if kind == "data2vec-vision":
+        return "beit"
     return kind.split("_")[0] if kind.endswith(("_vision_model", "_text_model")) else kind
 
 

@@ -26,6 +26,7 @@ TINY = [
     ("beit", "BeitForImageClassification", {}), ("beit", "BeitForImageClassification", {}, (24, 40)),
     ("beit", "BeitModel", {"use_mean_pooling": False, "use_absolute_position_embeddings": True}),
     ("beit", "BeitModel", {"use_relative_position_bias": False, "use_shared_relative_position_bias": True}),
+    ("data2vec-vision", "Data2VecVisionModel", {}),
     ("dinov2", "Dinov2Model", {"use_swiglu_ffn": True}, (56, 40)), ("dinov2", "Dinov2ForImageClassification", {}),
     ("dinov2_with_registers", "Dinov2WithRegistersModel", {}), ("dinov2_with_registers", "Dinov2WithRegistersModel", {}, (16, 48)),
     ("dinov2_with_registers", "Dinov2WithRegistersForImageClassification", {}),
@@ -239,7 +240,7 @@ def test_processors(folder):
     model = write_folder(folder / "size", config, tensors, preprocessor_config=PROCESSOR | {"size": {"height": 24, "width": 40}})
     expect(run("inspect", "--ops", model), 0, "[1, 3, 24, 40]")
     expect(run("inspect", "--ops", model, "--shape", "pixel_values=1,3,16,16", "--image", "pixel_values=bgr,1,0"), 0, "[1, 3, 16, 16]",
-           "bgr image", "takes 16 x 16 pixels instead")
+           "bgr image", "takes pictures of 16 x 16 pixels")
     bad = [({"size": {"height": -4, "width": 32}}, "size.height"), ({"image_std": [0, 1, 1]}, "image_std"), ({"image_mean": [1, 2]}, "image_mean"),
            ({"resample": 9}, "resample"), ({"size": "big"}, "size"), ({"size": {"height": 10**12, "width": 1}}, "size.height"),
            ({"image_std": "half"}, "image_std"), ({"do_resize": "yes"}, "do_resize")]
