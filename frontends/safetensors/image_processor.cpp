@@ -83,9 +83,9 @@ std::string NameOfClass(const Config& config) {
 
 std::string SizeText(GridSize size) { return fmt::format("{} x {}", size.height, size.width); }
 
-class Reader {
+class ProcessorReader {
  public:
-  explicit Reader(const Config& config) : config_(config) {
+  explicit ProcessorReader(const Config& config) : config_(config) {
     const std::string name = NameOfClass(config);
     for (const ProcessorRow& row : kProcessors)
       if (row.name == name) {
@@ -263,7 +263,7 @@ std::optional<ImageProcessor> ReadImageProcessor(const fs::path& folder,
     Config config = Config::Read(path);
     if (*member && !config.has(member)) continue;
     if (read) read->push_back(path);
-    return Reader(*member ? config.Object(member) : config).Read();
+    return ProcessorReader(*member ? config.Object(member) : config).Read();
   }
   return std::nullopt;
 }

@@ -19,24 +19,24 @@ namespace {
 
 using networks::DepthConfig;
 using networks::VisionModelConfig;
-using Head = VisionModelConfig::Head;
+using VisionHead = VisionModelConfig::Head;
 using Pooler = VisionModelConfig::Pooler;
 
 struct VisionHeadRow {
   std::string_view suffix;  // of the architecture's name: ViTForImageClassification
-  Head head;
+  VisionHead head;
   bool vision = true, text = false;  // the towers that the model has
 };
-constexpr VisionHeadRow kHeads[] = {
-    {"ForImageClassificationWithTeacher", Head::kTwoTeachers},
-    {"ForImageClassification", Head::kClassifier},
-    {"ForObjectDetection", Head::kDetection},
-    {"ForDepthEstimation", Head::kDepth},
-    {"VisionModelWithProjection", Head::kEmbedding},
-    {"TextModelWithProjection", Head::kEmbedding, false, true},
-    {"VisionModel", Head::kHidden},
-    {"TextModel", Head::kHidden, false, true},
-    {"Model", Head::kHidden},
+constexpr VisionHeadRow kVisionHeads[] = {
+    {"ForImageClassificationWithTeacher", VisionHead::kTwoTeachers},
+    {"ForImageClassification", VisionHead::kClassifier},
+    {"ForObjectDetection", VisionHead::kDetection},
+    {"ForDepthEstimation", VisionHead::kDepth},
+    {"VisionModelWithProjection", VisionHead::kEmbedding},
+    {"TextModelWithProjection", VisionHead::kEmbedding, false, true},
+    {"VisionModel", VisionHead::kHidden},
+    {"TextModel", VisionHead::kHidden, false, true},
+    {"Model", VisionHead::kHidden},
 };
 
 // The defaults of DepthAnythingConfig and DPTConfig.
@@ -86,7 +86,7 @@ class VisionImporter {
     FolderWeights weights(folder_, prefixes_, names_);
     // Some folders are stored without the pooler.
     if ((config_.pooler == Pooler::kDense && !weights.Has("vision.pooler.weight")) ||
-        (config_.pooler == Pooler::kMean && config_.head == Head::kHidden &&
+        (config_.pooler == Pooler::kMean && config_.head == VisionHead::kHidden &&
          !weights.Has("vision.pooler_norm.weight")))
       config_.pooler = Pooler::kNone;
     Program program = networks::BuildVisionModel(config_, weights.ForNetwork(), diagnostics_);
@@ -116,26 +116,27 @@ class VisionImporter {
     if (pair_ && !text && (has("text_model.") || has("text_projection"))) return true;
     if (pair_ && !vision && (has("vision_model.") || has("visual_projection"))) return true;
     if (pair_ && (!text || !vision) && name.starts_with("logit_")) return true;
-    if (pair_ && config_.head != Head::kEmbedding && config_.head != Head::kContrast &&
+    if (pair_ && config_.head != VisionHead::kEmbedding && config_.head != VisionHead::kContrast &&
         has("_projection."))
       return true;
-    if (config_.head != Head::kHidden && has("pooler.")) return true;
-    if (config_.head == Head::kHidden && (has("classifier.") || has("bbox_predictor.")))
+    if (config_.head != VisionHead::kHidden && has("pooler.")) return true;
+    if (config_.head == VisionHead::kHidden && (has("classifier.") || has("bbox_predictor.")))
       return true;
-    if (config_.head == Head::kClassifier && pair_ && (has(".head.") || has("post_layernorm.")))
+    if (config_.head == VisionHead::kClassifier && pair_ &&
+        (has(".head.") || has("post_layernorm.")))
       return true;
     // The head of depths takes hidden states before this norm.
-    return config_.head == Head::kDepth && !config_.depth.normed && has(".layernorm.");
+    return config_.head == VisionHead::kDepth && !config_.depth.normed && has(".layernorm.");
   }
 
   const VisionHeadRow& HeadRowOf(bool pair) const {
-    static constexpr VisionHeadRow kPair = {"Model", Head::kContrast, true, true};
-    static constexpr VisionHeadRow kNone = {"", Head::kHidden};
-    static constexpr VisionHeadRow kTextOnly = {"", Head::kHidden, false, true};
+    static constexpr VisionHeadRow kPair = {"Model", VisionHead::kContrast, true, true};
+    static constexpr VisionHeadRow kNone = {"", VisionHead::kHidden};
+    static constexpr VisionHeadRow kTextOnly = {"", VisionHead::kHidden, false, true};
     const std::string architecture = folder_.architecture();
     const std::string type = folder_.model_type();
     std::vector<std::string> known;
-    for (const VisionHeadRow& row : kHeads) {
+    for (const VisionHeadRow& row : kVisionHeads) {
       if (!Supports(row, pair)) continue;
       if (architecture.ends_with(row.suffix)) return pair && row.suffix == "Model" ? kPair : row;
       known.push_back("..." + std::string(row.suffix));
@@ -144,7 +145,7 @@ class VisionImporter {
       if (pair) return kPair;
       if (FindTextRow(type)) return kTextOnly;
       if (type == "depth_anything")
-        return *std::ranges::find(kHeads, Head::kDepth, &VisionHeadRow::head);
+        return *std::ranges::find(kVisionHeads, VisionHead::kDepth, &VisionHeadRow::head);
       return kNone;
     }
     Refuse(json_, "architectures", fmt::format("{}", fmt::join(known, ", ")));
@@ -154,16 +155,16 @@ class VisionImporter {
     const std::string type = folder_.model_type();
     const bool depth = type == "dpt" || type == "depth_anything";
     switch (row.head) {
-      case Head::kTwoTeachers:
+      case VisionHead::kTwoTeachers:
         return type == "deit";
-      case Head::kClassifier:
+      case VisionHead::kClassifier:
         return !depth && type != "yolos" && type != "dinov3_vit" && type != "blip_vision_model" &&
                !FindTextRow(type);
-      case Head::kDetection:
+      case VisionHead::kDetection:
         return type == "yolos";
-      case Head::kDepth:
+      case VisionHead::kDepth:
         return depth;
-      case Head::kEmbedding:
+      case VisionHead::kEmbedding:
         return type.starts_with("clip");
       default:
         if (row.text) return pair || FindTextRow(type);
@@ -187,7 +188,7 @@ class VisionImporter {
     const VisionHeadRow& head = HeadRowOf(pair_ != nullptr);
     config_.head = head.head;
     if (type == "dpt" || type == "depth_anything") {
-      if (config_.head == Head::kDepth) return ReadDepth();
+      if (config_.head == VisionHead::kDepth) return ReadDepth();
     }
     if (head.vision) {
       const VisionRow* row = FindVisionRow(pair_ ? pair_->vision : std::string_view(type));

@@ -15,7 +15,6 @@ using networks::Resizing;
 using networks::VisionConfig;
 using Pooler = networks::VisionModelConfig::Pooler;
 using Features = networks::VisionModelConfig::Features;
-using Relative = VisionConfig::Relative;
 
 constexpr TensorName kVitNames[] = {
     {"vision.patches", "embeddings.patch_embeddings.projection"},
@@ -319,12 +318,13 @@ int64_t WholeRoot(const Config& config, const std::string& key) {
 }
 
 void ReadRelative(const Config& config, VisionConfig& vision) {
-  if (config.Bool("use_shared_relative_position_bias", false)) vision.relative = Relative::kShared;
+  if (config.Bool("use_shared_relative_position_bias", false))
+    vision.relative = VisionConfig::Relative::kShared;
   if (config.Bool("use_relative_position_bias", false)) {
-    if (vision.relative == Relative::kShared)
+    if (vision.relative == VisionConfig::Relative::kShared)
       RefuseKey(config, "use_relative_position_bias",
                 "false, as use_shared_relative_position_bias is true");
-    vision.relative = Relative::kPerLayer;
+    vision.relative = VisionConfig::Relative::kPerLayer;
   }
 }
 

@@ -16,7 +16,7 @@ namespace mlc::networks {
 
 namespace {
 
-using Head = VisionModelConfig::Head;
+using VisionHead = VisionModelConfig::Head;
 using Pooler = VisionModelConfig::Pooler;
 using Features = VisionModelConfig::Features;
 
@@ -52,7 +52,7 @@ class VisionModel {
     config_.picture.channels = vision().channels;
     Value* pixels = AddPictureInput(b_, *main_, config_.picture);
     states_ = VisionTower(b_, layers_, vision(), pixels);
-    if (config_.head == Head::kDepth) return;
+    if (config_.head == VisionHead::kDepth) return;
     b_.SetName("pooler");
     hidden_ = states_.back();
     if (config_.normed) hidden_ = VisionNorm(layers_, vision(), hidden_);
@@ -109,34 +109,34 @@ class VisionModel {
 
   void AddHead() {
     switch (config_.head) {
-      case Head::kHidden:
+      case VisionHead::kHidden:
         Offer("last_hidden_state", config_.vision ? hidden_ : text_.hidden);
         return Offer("pooler_output", config_.vision ? pooled_ : text_.pooled);
-      case Head::kEmbedding:
+      case VisionHead::kEmbedding:
         if (config_.vision)
           Offer("image_embeds", layers_.Linear("vision.projection", pooled_, -1));
         else
           Offer("text_embeds", layers_.Linear("text.projection", text_.pooled, -1));
         return Offer("last_hidden_state", config_.vision ? hidden_ : text_.hidden);
-      case Head::kClassifier:
+      case VisionHead::kClassifier:
         return Offer("logits", layers_.Linear("classifier", FeaturesOf(), -1));
-      case Head::kTwoTeachers: {
+      case VisionHead::kTwoTeachers: {
         Value* first = Biased(layers_, "classifier", First(), -1);
         Value* second = Biased(layers_, "teacher", Element(b_, hidden_, 1, 1), -1);
         Offer("logits", Binary(b_, "mul", Binary(b_, "add", first, second), 0.5));
         Offer("cls_logits", first);
         return Offer("distillation_logits", second);
       }
-      case Head::kDetection: {
+      case VisionHead::kDetection: {
         const int64_t count = vision().detection_tokens, tokens = vision().tokens();
         Value* x = SliceAlong(b_, hidden_, 1, tokens - count, tokens, false);
         Offer("logits", Perceptron("detection.class.", x, -1));
         Offer("pred_boxes", b_.Make("sigmoid", {{"x", Perceptron("detection.box.", x, 4)}}));
         return Offer("last_hidden_state", hidden_);
       }
-      case Head::kContrast:
+      case VisionHead::kContrast:
         return Contrast();
-      case Head::kDepth:
+      case VisionHead::kDepth:
         return Offer("predicted_depth", Depth(b_, layers_, config_.depth, vision(), states_));
     }
   }
@@ -249,9 +249,9 @@ Program BuildVisionModel(VisionModelConfig config, const NetworkWeights& weights
                          Diagnostics& diagnostics) {
   if (config.vision) CheckVision(*config.vision);
   if (config.text) CheckText(*config.text);
-  if (config.head == Head::kDepth) CheckDepth(config.depth, *config.vision);
+  if (config.head == VisionHead::kDepth) CheckDepth(config.depth, *config.vision);
   const bool pictures = NeedsVision(config.outputs), texts = NeedsText(config.outputs);
-  if (config.head == Head::kContrast && pictures != texts) {
+  if (config.head == VisionHead::kContrast && pictures != texts) {
     if (pictures) config.text.reset();
     if (texts) config.vision.reset();
   }

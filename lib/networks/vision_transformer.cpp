@@ -12,8 +12,6 @@ namespace mlc::networks {
 
 namespace {
 
-using Relative = VisionConfig::Relative;
-
 // A table of positions: rows of the tokens before the patches, a row per patch, and rows of the
 // tokens after them. Only those of the patches depend on the size of the picture.
 class PositionTable {
@@ -54,7 +52,7 @@ class Tower {
       b_.SetName(fmt::format("layer_{}", layer));
       const std::string own = fmt::format("vision.layer.{}.", layer);
       AttentionContext context = context_;
-      if (config_.relative == Relative::kPerLayer)
+      if (config_.relative == VisionConfig::Relative::kPerLayer)
         context.biases = {RelativeBias(own + "relative_positions")};
       x = PreNormLayer(b_, layers_, config_.layer, own, x, context);
       if (config_.mid_positions && layer + 1 < config_.layers)
@@ -131,7 +129,7 @@ class Tower {
 
   void MakeContext() {
     if (config_.rotary) MakeAngles();
-    if (config_.relative == Relative::kShared)
+    if (config_.relative == VisionConfig::Relative::kShared)
       context_.biases = {RelativeBias("vision.relative_positions")};
   }
 
@@ -230,7 +228,7 @@ void CheckVision(const VisionConfig& config) {
       throw Error("resource-limit", "a picture has {} tokens", tokens)
           .Expected("at most {}", kMaxTokens)
           .Help("a smaller picture has fewer tokens: option 'shape' pixel_values=1,3,HEIGHT,WIDTH");
-  if (config.relative != Relative::kNone &&
+  if (config.relative != VisionConfig::Relative::kNone &&
       config.layer.heads * config.tokens() * config.tokens() > (int64_t{1} << 28))
     throw Error("resource-limit", "biases of {} heads for {} tokens have too many elements",
                 config.layer.heads, config.tokens());
