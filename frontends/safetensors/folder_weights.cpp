@@ -1,5 +1,6 @@
 #include "frontends/safetensors/folder_weights.h"
 
+#include <charconv>
 #include <optional>
 
 #include "lib/networks/check_weights.h"
@@ -29,12 +30,19 @@ std::optional<std::string> Renamed(const TensorName& row, std::string_view name)
   std::string result;
   size_t number = 0;
   for (size_t i = 0; i < row.theirs.size(); ++i) {
-    if (row.theirs.substr(i, 2) != "{}") {
+    constexpr std::string_view kNext = "{+1}";
+    if (row.theirs.substr(i, kNext.size()) == kNext) {
+      int64_t value = 0;
+      const std::string_view digits = numbers.at(number++);
+      std::from_chars(digits.data(), digits.data() + digits.size(), value);
+      result += std::to_string(value + 1);
+      i += kNext.size() - 1;
+    } else if (row.theirs.substr(i, 2) == "{}") {
+      result += numbers.at(number++);
+      ++i;
+    } else {
       result += row.theirs[i];
-      continue;
     }
-    result += numbers.at(number++);
-    ++i;
   }
   return result.append(name.substr(at));
 }

@@ -13,7 +13,8 @@
 namespace mlc::safetensors {
 
 // A name of a network, or the beginning of one before a dot, and what folders have in its place;
-// {} is a number, the same on both sides. A network's name may have several rows.
+// {} is a number, the same on both sides, or one more where `theirs` has {+1}. A network's name may
+// have several rows.
 struct TensorName {
   std::string_view ours, theirs;
 };

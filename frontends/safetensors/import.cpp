@@ -10,6 +10,7 @@
 #include "frontends/safetensors/encoders.h"
 #include "frontends/safetensors/folder.h"
 #include "frontends/safetensors/image_processor.h"
+#include "frontends/safetensors/picture_nets.h"
 #include "frontends/safetensors/rotary_scaling.h"
 #include "frontends/safetensors/safetensors.h"
 #include "frontends/safetensors/tied_tensors.h"
@@ -398,6 +399,8 @@ constexpr NetworkKind kNetworks[] = {
     {"encoders", IsEncoder, ImportEncoder, EncoderModelTypes},
     {"decoders", IsDecoder, ImportDecoder, DecoderModelTypes},
     {"vision models", IsVisionModel, ImportVisionModel, VisionModelTypes, true},
+    {"picture networks", IsPictureNet, ImportPictureNet, PictureNetModelTypes, true},
+    {"timm models", IsTimm, ImportTimm, TimmArchitectures, true},
 };
 
 const NetworkKind& NetworkOf(const Config& config) {
@@ -450,9 +453,12 @@ Program ImportHuggingFace(const fs::path& path, const ImportOptions& options,
     Program program = kind.import(folder, options, diagnostics, &read);
     if (facts) {
       for (const fs::path& file : read) facts->Add(path, file);
-      if (kind.pictures && !options.arrays &&
-          folder.architecture().ends_with("ForImageClassification"))
-        facts->class_labels = LabelsOf(folder.config());
+      if (kind.pictures && !options.arrays) {
+        if (IsTimm(folder.config()))
+          facts->class_labels = TimmLabels(folder.config());
+        else if (folder.architecture().ends_with("ForImageClassification"))
+          facts->class_labels = LabelsOf(folder.config());
+      }
     }
     return program;
   } catch (Error& error) {

@@ -22,6 +22,14 @@ Value* Activate(Builder& b, Activation activation, Value* x) {
       return b.Make("gelu", {{"x", x}, {"mode", "TANH_APPROXIMATION"}});
     case Activation::kRelu:
       return b.Make("relu", {{"x", x}});
+    case Activation::kRelu6:
+      return b.Make("relu6", {{"x", x}});
+    case Activation::kHardSwish:
+      return Binary(b, "mul", x, Activate(b, Activation::kHardSigmoid, x));
+    case Activation::kHardSigmoid:
+      return b.Make("sigmoid_hard", {{"x", x}, {"alpha", 1.0 / 6}, {"beta", 0.5}});
+    case Activation::kSigmoid:
+      return b.Make("sigmoid", {{"x", x}});
     case Activation::kTanh:
       return b.Make("tanh", {{"x", x}});
     case Activation::kClampedSilu:

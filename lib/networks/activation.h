@@ -13,6 +13,10 @@ enum class Activation : uint8_t {
   kGelu,
   kGeluTanh,  // the tanh approximation of gelu
   kRelu,
+  kRelu6,        // min(max(x, 0), 6)
+  kHardSwish,    // x min(max(x + 3, 0), 6) / 6
+  kHardSigmoid,  // min(max(x + 3, 0), 6) / 6
+  kSigmoid,
   kTanh,
   kQuickGelu,    // x sigmoid(1.702 x)
   kClampedSilu,  // gpt-oss: min(x, kActivationClamp) sigmoid(1.702 x)

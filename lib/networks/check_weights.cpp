@@ -11,8 +11,10 @@ namespace mlc::networks {
 
 namespace {
 
-Dims WithoutFirstOnes(const Dims& dims) {
-  return {std::ranges::find_if(dims, [](int64_t dim) { return dim != 1; }), dims.end()};
+Dims WithoutOuterOnes(const Dims& dims) {
+  auto is_size = [](int64_t dim) { return dim != 1; };
+  const auto first = std::ranges::find_if(dims, is_size);
+  return {first, std::find_if(dims.rbegin(), std::make_reverse_iterator(first), is_size).base()};
 }
 
 }  // namespace
@@ -23,7 +25,7 @@ Tensor CheckedWeight(const Tensor& tensor, const std::string& name, const Dims& 
                                       ? "the source format has no name for a required tensor"
                                       : fmt::format("tensor \"{}\" is missing", name))
         .Expected("a float tensor of shape [{}]", fmt::join(dims, ", "));
-  if (WithoutFirstOnes(tensor.dims()) != WithoutFirstOnes(dims) || !IsFloat(tensor.dtype()))
+  if (WithoutOuterOnes(tensor.dims()) != WithoutOuterOnes(dims) || !IsFloat(tensor.dtype()))
     throw Error("bad-tensor", "tensor \"{}\" is {} [{}]", name, Name(tensor.dtype()),
                 fmt::join(tensor.dims(), ", "))
         .Expected("a float tensor of shape [{}], according to the model's metadata",

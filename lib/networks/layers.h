@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "lib/ir/builder.h"
 
@@ -15,6 +16,21 @@ struct NetworkWeights {
   std::function<Tensor(const std::string&)> find;       // empty if the source has none
   std::function<std::string(const std::string&)> name;  // the name in the source, for messages
 };
+
+// The window of a convolution or pooling of pictures, and its padding with zeros.
+struct PictureWindow {
+  enum class Padding : uint8_t {
+    kHalf,   // dilation * (kernel - 1) / 2 on all sides
+    kNone,   //
+    kSame,   // TensorFlow's: just as much as ceil(size / stride) windows need, an odd row or column
+             // at the bottom or right
+    kKeras,  // with a stride, one row and column less at the top and left than kHalf
+  };
+  int64_t kernel = 1, stride = 1, groups = 1, dilation = 1;
+  Padding padding = Padding::kHalf;
+};
+// Returns the padding of x [1, C, H, W]: top, bottom, left, right.
+std::vector<int64_t> PaddingOf(const Value* x, const PictureWindow& window);
 
 // Makes layers from weights. A tensor that several layers use becomes one constant, which has its
 // name in the source. Errors "missing-tensor" and "bad-tensor" (check_weights.h) give that name.
@@ -35,6 +51,14 @@ class Layers {
   // Normalises the last dimension with name.weight and, if there is one, name.bias.
   Value* LayerNorm(const std::string& name, Value* x, double epsilon);
   Value* RmsNorm(const std::string& name, Value* x, double epsilon, bool scale_adds_one = false);
+  // Convolves a picture x [1, C, H, W] with name.weight [out, C / groups, kernel, kernel], plus
+  // name.bias [out] if there is one. `out` -1: any number of rows.
+  Value* Convolution(const std::string& name, Value* x, int64_t out, const PictureWindow& window);
+  // Normalises channels by the statistics name.running_mean and name.running_var, then scales them
+  // by name.weight and adds name.bias.
+  Value* BatchNorm(const std::string& name, Value* x, double epsilon);
+  // LayerNorm of the channels of a picture x [1, C, H, W].
+  Value* ChannelNorm(const std::string& name, Value* x, double epsilon);
 
  private:
   Value* Make(const std::string& name, const Tensor& tensor, const Dims& dims);

@@ -1,0 +1,229 @@
+#include <span>
+
+#include "frontends/safetensors/activation_names.h"
+#include "frontends/safetensors/picture_nets.h"
+#include "lib/networks/detr.h"
+#include "lib/networks/rt_detr.h"
+
+namespace mlc::safetensors {
+
+namespace {
+
+constexpr TensorName kDetrNames[] = {
+    {"projection", "input_projection"},
+    {"encoder.{}.attention.query", "encoder.layers.{}.self_attn.q_proj"},
+    {"encoder.{}.attention.key", "encoder.layers.{}.self_attn.k_proj"},
+    {"encoder.{}.attention.value", "encoder.layers.{}.self_attn.v_proj"},
+    {"encoder.{}.attention.output", "encoder.layers.{}.self_attn.out_proj"},
+    {"encoder.{}.attention.output", "encoder.layers.{}.self_attn.o_proj"},  // transformers 5
+    {"encoder.{}.norm", "encoder.layers.{}.self_attn_layer_norm"},
+    {"encoder.{}.up", "encoder.layers.{}.fc1"},
+    {"encoder.{}.up", "encoder.layers.{}.mlp.fc1"},
+    {"encoder.{}.down", "encoder.layers.{}.fc2"},
+    {"encoder.{}.down", "encoder.layers.{}.mlp.fc2"},
+    {"encoder.{}.last_norm", "encoder.layers.{}.final_layer_norm"},
+    {"decoder.{}.attention.query", "decoder.layers.{}.self_attn.q_proj"},
+    {"decoder.{}.attention.key", "decoder.layers.{}.self_attn.k_proj"},
+    {"decoder.{}.attention.value", "decoder.layers.{}.self_attn.v_proj"},
+    {"decoder.{}.attention.output", "decoder.layers.{}.self_attn.out_proj"},
+    {"decoder.{}.attention.output", "decoder.layers.{}.self_attn.o_proj"},
+    {"decoder.{}.norm", "decoder.layers.{}.self_attn_layer_norm"},
+    {"decoder.{}.cross.query", "decoder.layers.{}.encoder_attn.q_proj"},
+    {"decoder.{}.cross.key", "decoder.layers.{}.encoder_attn.k_proj"},
+    {"decoder.{}.cross.value", "decoder.layers.{}.encoder_attn.v_proj"},
+    {"decoder.{}.cross.output", "decoder.layers.{}.encoder_attn.out_proj"},
+    {"decoder.{}.cross.output", "decoder.layers.{}.encoder_attn.o_proj"},
+    {"decoder.{}.cross_norm", "decoder.layers.{}.encoder_attn_layer_norm"},
+    {"decoder.{}.up", "decoder.layers.{}.fc1"},
+    {"decoder.{}.up", "decoder.layers.{}.mlp.fc1"},
+    {"decoder.{}.down", "decoder.layers.{}.fc2"},
+    {"decoder.{}.down", "decoder.layers.{}.mlp.fc2"},
+    {"decoder.{}.last_norm", "decoder.layers.{}.final_layer_norm"},
+    {"decoder.norm", "decoder.layernorm"},
+    {"queries", "query_position_embeddings"},
+    {"classes", "class_labels_classifier"},
+    {"boxes", "bbox_predictor.layers"},
+};
+constexpr std::string_view kObjects = "ForObjectDetection";
+
+// Adds the names of a backbone, which have one more outer module.
+void AddBackbone(TensorNames& names, std::span<const TensorName> inner,
+                 std::span<const std::string_view> modules) {
+  for (std::string_view module : modules)
+    for (const TensorName& row : inner)
+      names.Add(fmt::format("backbone.{}", row.ours), fmt::format("{}{}", module, row.theirs));
+}
+
+Program ImportDetr(const PictureFolder& from) {
+  const Config& json = from.json();
+  TensorNames names;
+  for (const TensorName& row : kDetrNames) names.Add(std::string(row.ours), std::string(row.theirs));
+  // The second spelling is that of transformers 5.
+  constexpr std::string_view kModules[] = {"backbone.conv_encoder.model.", "backbone.model."};
+  networks::DetrConfig config;
+  if (json.kind("backbone_config") == Config::Kind::kObject &&
+      json.Object("backbone_config").Text("model_type", "resnet") != "timm_backbone") {
+    const Config inner = json.Object("backbone_config").WithDefaults(kResNetDefaults);
+    if (inner.Text("model_type", "resnet") != "resnet")
+      from.Refuse(inner, "model_type", "resnet");
+    config.backbone = ReadResNet(inner);
+    AddBackbone(names, ResNetNames(), kModules);
+  } else {
+    // Without a configuration, the backbone is one of timm, by name.
+    std::string key = "backbone";
+    Config where = json;
+    if (json.kind("backbone_config") == Config::Kind::kObject)
+      where = json.Object("backbone_config");
+    const TimmResNet* row = FindTimmResNet(where.Text(key, "resnet50"));
+    if (!row || row->deep) from.Refuse(where, key, "a ResNet of timm, such as resnet50");
+    config.backbone = TimmResNetConfig(*row);
+    constexpr std::string_view kTimmModules[] = {"backbone.conv_encoder.model.", "backbone.model.",
+                                                 "backbone.conv_encoder.model._backbone.",
+                                                 "backbone.model._backbone."};
+    AddBackbone(names, TimmResNetNames(), kTimmModules);
+  }
+  if (json.Bool("dilation", false)) from.Refuse(json, "dilation", "false");
+  if (json.Text("position_embedding_type") != "sine")
+    from.Refuse(json, "position_embedding_type", "sine");
+  config.backbone.picture = from.Picture();
+  config.width = json.Int("d_model");
+  config.queries = json.Int("num_queries");
+  config.encoder_layers = json.Int("encoder_layers");
+  config.decoder_layers = json.Int("decoder_layers");
+  config.encoder_heads = json.Int("encoder_attention_heads");
+  config.decoder_heads = json.Int("decoder_attention_heads");
+  config.encoder_feed_forward = json.Int("encoder_ffn_dim");
+  config.decoder_feed_forward = json.Int("decoder_ffn_dim");
+  config.activation = from.Activation("activation_function");
+  config.labels = from.HasHead(kObjects) ? from.Labels() : 0;
+  return BuiltFrom(from, {"model.", ""}, names.rows(), config, networks::BuildDetr);
+}
+
+TensorNames RtDetrNames() {
+  TensorNames names;
+  auto add = [&](const std::string& ours, const std::string& theirs) { names.Add(ours, theirs); };
+  for (auto [ours, theirs] : {std::pair("conv", 0), {"norm", 1}}) {
+    add(fmt::format("project.{{}}.{}", ours), fmt::format("encoder_input_proj.{{}}.{}", theirs));
+    add(fmt::format("level.{{}}.{}", ours), fmt::format("decoder_input_proj.{{}}.{}", theirs));
+  }
+  add("lateral", "encoder.lateral_convs");
+  add("fpn", "encoder.fpn_blocks");
+  add("reduce", "encoder.downsample_convs");
+  add("pan", "encoder.pan_blocks");
+  add("memory.dense", "enc_output.0");
+  add("memory.norm", "enc_output.1");
+  add("memory.classes", "enc_score_head");
+  add("memory.boxes", "enc_bbox_head.layers");
+  add("places", "decoder.query_pos_head.layers");
+  // The heads belong to the decoder, but are also stored beside it.
+  add("classes", "decoder.class_embed");
+  add("classes", "class_embed");
+  add("boxes.{}", "decoder.bbox_embed.{}.layers");
+  add("boxes.{}", "bbox_embed.{}.layers");
+  // The second spelling of each is that of transformers 5.
+  for (auto [ours, theirs] : {std::pair("encoder.{}.{}.", "encoder.encoder.{}.layers.{}."),
+                              {"encoder.{}.{}.", "encoder.aifi.{}.layers.{}."},
+                              {"decoder.{}.", "decoder.layers.{}."}}) {
+    const std::string own = ours, other = theirs;
+    for (auto [part, name] : {std::pair("attention.query", "self_attn.q_proj"),
+                              {"attention.key", "self_attn.k_proj"},
+                              {"attention.value", "self_attn.v_proj"},
+                              {"attention.output", "self_attn.out_proj"},
+                              {"attention.output", "self_attn.o_proj"},
+                              {"norm", "self_attn_layer_norm"},
+                              {"cross.offsets", "encoder_attn.sampling_offsets"},
+                              {"cross.weights", "encoder_attn.attention_weights"},
+                              {"cross.value", "encoder_attn.value_proj"},
+                              {"cross.output", "encoder_attn.output_proj"},
+                              {"cross_norm", "encoder_attn_layer_norm"},
+                              {"up", "fc1"},
+                              {"up", "mlp.fc1"},
+                              {"down", "fc2"},
+                              {"down", "mlp.fc2"},
+                              {"last_norm", "final_layer_norm"}})
+      add(own + part, other + name);
+  }
+  constexpr std::string_view kModules[] = {"backbone.model."};
+  AddBackbone(names, ResNetNames(), kModules);
+  return names;
+}
+
+// What training needs, and heads of earlier layers, which are tied or not read.
+bool IsRtDetrLeftOver(std::string_view name) {
+  return name.find("class_embed.") != std::string_view::npos ||
+         name.find("bbox_embed.") != std::string_view::npos ||
+         name.ends_with("n_points_scale");
+}
+
+Program ImportRtDetr(const PictureFolder& from) {
+  const Config& json = from.json();
+  const bool second = from.folder().model_type() == "rt_detr_v2";
+  if (!from.HasHead(kObjects))
+    from.Refuse(json, "architectures", fmt::format("...{}", kObjects));
+  Config inner = Config::Parse("{}", json.file());
+  if (json.kind("backbone_config") == Config::Kind::kObject) inner = json.Object("backbone_config");
+  inner = inner.WithDefaults(R"({"model_type": "rt_detr_resnet"})").WithDefaults(kResNetDefaults);
+  if (inner.Text("model_type") != "rt_detr_resnet")
+    from.Refuse(inner, "model_type", "rt_detr_resnet");
+  // These fail in transformers, too.
+  if (json.Bool("learn_initial_query")) from.Refuse(json, "learn_initial_query", "false");
+  if (json.has("eval_size")) from.Refuse(json, "eval_size", "null");
+  if (json.Text("decoder_method") != "default") from.Refuse(json, "decoder_method", "default");
+  networks::RtDetrConfig config;
+  config.backbone = ReadResNet(inner);
+  config.backbone.picture = from.Picture();
+  config.levels = static_cast<int64_t>(json.Ints("encoder_in_channels").size());
+  if (json.Int("num_feature_levels") != config.levels)
+    from.Refuse(json, "num_feature_levels", std::to_string(config.levels));
+  config.encoder_width = json.Int("encoder_hidden_dim");
+  config.width = json.Int("d_model");
+  config.queries = json.Int("num_queries");
+  config.points = json.Int("decoder_n_points");
+  config.encoded_levels = json.Ints("encode_proj_layers");
+  config.encoder_layers = json.Int("encoder_layers");
+  config.decoder_layers = json.Int("decoder_layers");
+  config.encoder_heads = json.Int("encoder_attention_heads");
+  config.decoder_heads = json.Int("decoder_attention_heads");
+  config.encoder_feed_forward = json.Int("encoder_ffn_dim");
+  config.decoder_feed_forward = json.Int("decoder_ffn_dim");
+  config.temperature = json.Number("positional_encoding_temperature");
+  config.expansion = json.Number("hidden_expansion");
+  config.pre_norms = json.Bool("normalize_before");
+  config.encoder_activation = from.Activation("encoder_activation_function");
+  config.activation = from.Activation("activation_function");
+  config.decoder_activation = from.Activation("decoder_activation_function");
+  config.epsilon = json.Number("layer_norm_eps");
+  config.batch_epsilon = json.Number("batch_norm_eps");
+  config.labels = from.Labels();
+  if (second) config.offset_scale = json.Number("decoder_offset_scale");
+  const TensorNames names = RtDetrNames();
+  return BuiltFrom(from, {"model.", ""}, names.rows(), config, networks::BuildRtDetr,
+                   IsRtDetrLeftOver);
+}
+
+constexpr std::string_view kRtDetrDefaults =
+    R"({"image_size": 640, "layer_norm_eps": 1e-5, "batch_norm_eps": 1e-5,
+        "encoder_hidden_dim": 256, "encoder_in_channels": [512, 1024, 2048], "encoder_layers": 1,
+        "encoder_ffn_dim": 1024, "encoder_attention_heads": 8, "encode_proj_layers": [2],
+        "positional_encoding_temperature": 10000, "encoder_activation_function": "gelu",
+        "activation_function": "silu", "normalize_before": false, "hidden_expansion": 1.0,
+        "d_model": 256, "num_queries": 300, "decoder_ffn_dim": 1024, "num_feature_levels": 3,
+        "decoder_n_points": 4, "decoder_layers": 6, "decoder_attention_heads": 8,
+        "decoder_activation_function": "relu", "learn_initial_query": false,
+        "decoder_offset_scale": 0.5, "decoder_method": "default"})";
+const PictureNetRow kDetectorRows[] = {
+    {"detr",
+     R"({"image_size": [800, 1066], "num_queries": 100, "encoder_layers": 6,
+         "encoder_ffn_dim": 2048, "encoder_attention_heads": 8, "decoder_layers": 6,
+         "decoder_ffn_dim": 2048, "decoder_attention_heads": 8, "activation_function": "relu",
+         "d_model": 256, "position_embedding_type": "sine"})",
+     ImportDetr},
+    {"rt_detr", kRtDetrDefaults, ImportRtDetr},
+    {"rt_detr_v2", kRtDetrDefaults, ImportRtDetr},
+};
+
+}  // namespace
+
+std::span<const PictureNetRow> DetectorRows() { return kDetectorRows; }
+
+}  // namespace mlc::safetensors

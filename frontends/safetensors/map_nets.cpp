@@ -1,0 +1,222 @@
+#include <algorithm>
+#include <span>
+
+#include "frontends/safetensors/picture_nets.h"
+#include "lib/networks/mobilevit.h"
+#include "lib/networks/segformer.h"
+#include "lib/networks/window_transformer.h"
+
+namespace mlc::safetensors {
+
+namespace {
+
+constexpr std::string_view kClasses = "ForImageClassification",
+                           kSegments = "ForSemanticSegmentation";
+
+constexpr TensorName kSwinNames[] = {
+    {"patches.norm", "embeddings.norm"},
+    {"patches", "embeddings.patch_embeddings.projection"},
+    {"stage.{}.block.{}.norm", "encoder.layers.{}.blocks.{}.layernorm_before"},
+    {"stage.{}.block.{}.attention.output", "encoder.layers.{}.blocks.{}.attention.output.dense"},
+    {"stage.{}.block.{}.attention.biases",
+     "encoder.layers.{}.blocks.{}.attention.self.relative_position_bias_table"},
+    {"stage.{}.block.{}.attention.scale", "encoder.layers.{}.blocks.{}.attention.self.logit_scale"},
+    {"stage.{}.block.{}.attention.distance.0",
+     "encoder.layers.{}.blocks.{}.attention.self.continuous_position_bias_mlp.0"},
+    {"stage.{}.block.{}.attention.distance.1",
+     "encoder.layers.{}.blocks.{}.attention.self.continuous_position_bias_mlp.2"},
+    {"stage.{}.block.{}.attention", "encoder.layers.{}.blocks.{}.attention.self"},
+    {"stage.{}.block.{}.second_norm", "encoder.layers.{}.blocks.{}.layernorm_after"},
+    {"stage.{}.block.{}.up", "encoder.layers.{}.blocks.{}.intermediate.dense"},
+    {"stage.{}.block.{}.down", "encoder.layers.{}.blocks.{}.output.dense"},
+    {"stage.{}.merge.norm", "encoder.layers.{}.downsample.norm"},
+    {"stage.{}.merge", "encoder.layers.{}.downsample.reduction"},
+    {"norm", "layernorm"},
+};
+constexpr TensorName kSegformerNames[] = {
+    {"stage.{}.patches.norm", "encoder.patch_embeddings.{}.layer_norm"},
+    {"stage.{}.patches", "encoder.patch_embeddings.{}.proj"},
+    {"stage.{}.norm", "encoder.layer_norm.{}"},
+    {"stage.{}.block.{}.norm", "encoder.block.{}.{}.layer_norm_1"},
+    {"stage.{}.block.{}.attention.output", "encoder.block.{}.{}.attention.output.dense"},
+    {"stage.{}.block.{}.attention.reduction", "encoder.block.{}.{}.attention.self.sr"},
+    {"stage.{}.block.{}.attention.norm", "encoder.block.{}.{}.attention.self.layer_norm"},
+    {"stage.{}.block.{}.attention", "encoder.block.{}.{}.attention.self"},
+    {"stage.{}.block.{}.second_norm", "encoder.block.{}.{}.layer_norm_2"},
+    {"stage.{}.block.{}.up", "encoder.block.{}.{}.mlp.dense1"},
+    {"stage.{}.block.{}.depthwise", "encoder.block.{}.{}.mlp.dwconv.dwconv"},
+    {"stage.{}.block.{}.down", "encoder.block.{}.{}.mlp.dense2"},
+    {"decoder.fuse.conv", "decode_head.linear_fuse"},
+    {"decoder.fuse.norm", "decode_head.batch_norm"},
+    {"decoder.{}", "decode_head.linear_c.{}.proj"},
+    {"classifier", "classifier"},
+    {"classifier", "decode_head.classifier"},
+};
+
+// What is made again from sizes, and what only training needs.
+bool IsSwinLeftOver(std::string_view name) {
+  return name.ends_with("relative_position_index") || name.ends_with("relative_coords_table") ||
+         name.ends_with("mask_token") || name.ends_with("attn_mask");
+}
+
+Program ImportSwin(const PictureFolder& from) {
+  const Config& json = from.json();
+  const std::string type = from.folder().model_type();
+  // The table of transformers has one row more than there are patches, so that nothing can use it.
+  if (json.Bool("use_absolute_embeddings"))
+    from.Refuse(json, "use_absolute_embeddings", "false");
+  networks::WindowTransformerConfig config{.second = type == "swinv2",
+                                           .patch = json.Int("patch_size"),
+                                           .width = json.Int("embed_dim"),
+                                           .depths = json.Ints("depths"),
+                                           .heads = json.Ints("num_heads"),
+                                           .window = json.Int("window_size"),
+                                           .feed_forward = json.Number("mlp_ratio"),
+                                           .activation = from.Activation(),
+                                           .epsilon = json.Number("layer_norm_eps"),
+                                           .picture = from.Picture()};
+  if (config.second) {
+    config.mask_twice = true;
+    config.pretrained_windows = json.Ints("pretrained_window_sizes");
+    config.trained = from.OwnSize();
+  }
+  config.labels = from.HasHead(kClasses) ? from.Labels() : 0;
+  return BuiltFrom(from, {type + ".", ""}, {std::begin(kSwinNames), std::end(kSwinNames)}, config,
+                   networks::BuildWindowTransformer, IsSwinLeftOver);
+}
+
+Program ImportSegformer(const PictureFolder& from) {
+  using Head = networks::SegformerConfig::Head;
+  const Config& json = from.json();
+  networks::SegformerConfig config{.depths = json.Ints("depths"),
+                                   .widths = json.Ints("hidden_sizes"),
+                                   .heads = json.Ints("num_attention_heads"),
+                                   .patches = json.Ints("patch_sizes"),
+                                   .strides = json.Ints("strides"),
+                                   .reductions = json.Ints("sr_ratios"),
+                                   .feed_forward = json.Numbers("mlp_ratios"),
+                                   .activation = from.Activation(),
+                                   .decoder = json.Int("decoder_hidden_size"),
+                                   .picture = from.Picture()};
+  if (!json.Bool("reshape_last_stage", true)) from.Refuse(json, "reshape_last_stage", "true");
+  switch (from.HeadOf({kClasses, kSegments})) {
+    case 0:
+      config.head = Head::kClasses;
+      break;
+    case 1:
+      config.head = Head::kSegments;
+      break;
+    default:
+      break;
+  }
+  config.labels = from.Labels();
+  // Lists may be longer than the number of stages.
+  const int64_t stages = json.Int("num_encoder_blocks");
+  if (stages < 1 || stages > static_cast<int64_t>(config.depths.size()))
+    from.Refuse(json, "num_encoder_blocks", "1 to the number of depths");
+  for (auto* list : {&config.depths, &config.widths, &config.heads, &config.patches,
+                     &config.strides, &config.reductions})
+    if (static_cast<int64_t>(list->size()) > stages) list->resize(static_cast<size_t>(stages));
+  if (static_cast<int64_t>(config.feed_forward.size()) > stages)
+    config.feed_forward.resize(static_cast<size_t>(stages));
+  return BuiltFrom(from, {"segformer.", ""},
+                   {std::begin(kSegformerNames), std::end(kSegformerNames)}, config,
+                   networks::BuildSegformer);
+}
+
+TensorNames MobileVitNames() {
+  TensorNames names;
+  auto add = [&](const std::string& ours, const std::string& theirs) {
+    names.Add(ours + ".conv", theirs + ".convolution");
+    names.Add(ours + ".norm", theirs + ".normalization");
+  };
+  add("stem", "conv_stem");
+  add("head", "conv_1x1_exp");
+  for (auto [ours, theirs] : {std::pair("expand", "expand_1x1"),
+                              {"depthwise", "conv_3x3"},
+                              {"project", "reduce_1x1"}}) {
+    for (int stage : {0, 1})
+      add(fmt::format("stage.{}.block.{{}}.{}", stage, ours),
+          fmt::format("encoder.layer.{}.layer.{{}}.{}", stage, theirs));
+    for (int stage : {2, 3, 4})
+      add(fmt::format("stage.{}.block.0.{}", stage, ours),
+          fmt::format("encoder.layer.{}.downsampling_layer.{}", stage, theirs));
+  }
+  for (auto [ours, theirs] : {std::pair("local", "conv_kxk"),
+                              {"embed", "conv_1x1"},
+                              {"unembed", "conv_projection"},
+                              {"fusion", "fusion"}})
+    add(fmt::format("stage.{{}}.{}", ours), fmt::format("encoder.layer.{{}}.{}", theirs));
+  const std::string layer = "stage.{}.layer.{}.", theirs = "encoder.layer.{}.transformer.layer.{}.";
+  names.Add(layer + "norm", theirs + "layernorm_before");
+  names.Add(layer + "second_norm", theirs + "layernorm_after");
+  names.Add(layer + "attention.output", theirs + "attention.output.dense");
+  names.Add(layer + "attention", theirs + "attention.attention");
+  names.Add(layer + "up", theirs + "intermediate.dense");
+  names.Add(layer + "down", theirs + "output.dense");
+  names.Add("stage.{}.norm", "encoder.layer.{}.layernorm");
+  add("pyramid.pool", "segmentation_head.aspp.convs.4.conv_1x1");
+  add("pyramid.project", "segmentation_head.aspp.project");
+  add("pyramid.{}", "segmentation_head.aspp.convs.{}");
+  names.Add("classifier.conv", "segmentation_head.classifier.convolution");
+  return names;
+}
+
+Program ImportMobileVit(const PictureFolder& from) {
+  using Head = networks::MobileVitConfig::Head;
+  const Config& json = from.json();
+  networks::MobileVitConfig config{.widths = json.Ints("neck_hidden_sizes"),
+                                   .token_widths = json.Ints("hidden_sizes"),
+                                   .heads = json.Int("num_attention_heads"),
+                                   .patch = json.Int("patch_size"),
+                                   .kernel = json.Int("conv_kernel_size"),
+                                   .expansion = json.Number("expand_ratio"),
+                                   .feed_forward = json.Number("mlp_ratio"),
+                                   .output_stride = json.Int("output_stride"),
+                                   .epsilon = json.Number("layer_norm_eps"),
+                                   .activation = from.Activation(),
+                                   .rates = json.Ints("atrous_rates"),
+                                   .pyramid = json.Int("aspp_out_channels"),
+                                   .picture = from.Picture(),
+                                   .labels = from.Labels()};
+  constexpr size_t kRates = 3;
+  if (config.rates.size() != kRates) from.Refuse(json, "atrous_rates", "three numbers");
+  const int head = from.HeadOf({kClasses, kSegments});
+  if (head >= 0) config.head = head == 0 ? Head::kClasses : Head::kSegments;
+  const TensorNames names = MobileVitNames();
+  return BuiltFrom(from, {"mobilevit.", ""}, names.rows(), config, networks::BuildMobileVit);
+}
+
+const PictureNetRow kMapNetRows[] = {
+    {"mobilevit",
+     R"({"image_size": 256, "patch_size": 2, "hidden_sizes": [144, 192, 240],
+         "neck_hidden_sizes": [16, 32, 64, 96, 128, 160, 640], "num_attention_heads": 4,
+         "mlp_ratio": 2.0, "expand_ratio": 4.0, "hidden_act": "silu", "conv_kernel_size": 3,
+         "output_stride": 32, "layer_norm_eps": 1e-5, "aspp_out_channels": 256,
+         "atrous_rates": [6, 12, 18]})",
+     ImportMobileVit},
+    {"segformer",
+     R"({"image_size": 512, "num_encoder_blocks": 4, "depths": [2, 2, 2, 2],
+         "sr_ratios": [8, 4, 2, 1], "hidden_sizes": [32, 64, 160, 256],
+         "patch_sizes": [7, 3, 3, 3], "strides": [4, 2, 2, 2],
+         "num_attention_heads": [1, 2, 5, 8], "mlp_ratios": [4, 4, 4, 4], "hidden_act": "gelu",
+         "decoder_hidden_size": 256})",
+     ImportSegformer},
+    {"swin",
+     R"({"image_size": 224, "patch_size": 4, "embed_dim": 96, "depths": [2, 2, 6, 2],
+         "num_heads": [3, 6, 12, 24], "window_size": 7, "mlp_ratio": 4.0, "hidden_act": "gelu",
+         "use_absolute_embeddings": false, "layer_norm_eps": 1e-5})",
+     ImportSwin},
+    {"swinv2",
+     R"({"image_size": 224, "patch_size": 4, "embed_dim": 96, "depths": [2, 2, 6, 2],
+         "num_heads": [3, 6, 12, 24], "window_size": 7, "pretrained_window_sizes": [0, 0, 0, 0],
+         "mlp_ratio": 4.0, "hidden_act": "gelu", "use_absolute_embeddings": false,
+         "layer_norm_eps": 1e-5})",
+     ImportSwin},
+};
+
+}  // namespace
+
+std::span<const PictureNetRow> MapNetRows() { return kMapNetRows; }
+
+}  // namespace mlc::safetensors

@@ -1,0 +1,77 @@
+#include "lib/networks/inverted_residual_network.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lib/ir/arithmetic.h"
+
+namespace mlc::networks {
+
+int64_t MakeDivisible(double width, int64_t divisor, int64_t least, double limit) {
+  if (!(width >= 0 && width <= INT32_MAX) || divisor < 1 || divisor > INT32_MAX)
+    throw Error("bad-file", "a width of {} is rounded to a multiple of {}", width, divisor)
+        .Expected("numbers from 1 to {}", INT32_MAX);
+  if (least == 0) least = divisor;
+  const auto rounded =
+      static_cast<int64_t>(width + static_cast<double>(divisor) / 2) / divisor * divisor;
+  const int64_t result = std::max(least, rounded);
+  return static_cast<double>(result) < limit * width ? result + divisor : result;
+}
+
+Value* InvertedResidual(PictureNetwork& net, const std::string& name, const InvertedBlock& block,
+                        const InvertedResidualConfig& config, Value* x) {
+  Value* y = x;
+  PictureWindow moving = {.stride = block.stride, .dilation = block.dilation};
+  if (block.expanded > 0) {
+    PictureWindow window = {.kernel = block.expansion_kernel, .padding = block.padding};
+    if (block.depthwise_kernel == 0)
+      window.stride = block.stride, window.dilation = block.dilation;
+    y = net.ConvNorm(name + ".expand", y, block.expanded, window, block.activation,
+                     config.epsilon);
+  }
+  if (block.depthwise_kernel > 0) {
+    moving.kernel = block.depthwise_kernel;
+    moving.groups = Channels(y);
+    moving.padding = block.padding;
+    y = net.ConvNorm(name + ".depthwise", y, Channels(y), moving, block.activation,
+                     config.epsilon);
+  }
+  if (block.squeeze)
+    y = net.Squeezed(name + ".squeeze", y,
+                     config.squeeze == Activation::kNone ? block.activation : config.squeeze,
+                     config.gate);
+  if (block.out > 0)
+    y = net.ConvNorm(name + ".project", y, block.out, {},
+                     block.activated ? block.activation : Activation::kNone, config.epsilon);
+  return block.residual ? Binary(net.b(), "add", y, x) : y;
+}
+
+Program BuildInvertedResidualNetwork(const InvertedResidualConfig& config,
+                                     const NetworkWeights& weights, Diagnostics& diagnostics) {
+  CheckPositive({{"width of the stem", config.stem}});
+  PictureNetwork net(weights, config.picture, diagnostics);
+  Builder& b = net.b();
+  Value* x = net.ConvNorm("stem", net.pixels(), config.stem,
+                          {.kernel = 3, .stride = 2, .padding = config.padding},
+                          config.activation, config.epsilon);
+  for (size_t i = 0; i < config.blocks.size(); ++i)
+    x = InvertedResidual(net, fmt::format("block.{}", i), config.blocks[i], config, x);
+  if (config.head > 0 && !config.pooled_head)
+    x = net.ConvNorm("head", x, config.head, {}, config.activation, config.epsilon);
+  b.SetName("head");
+  Value* pooled = config.pools_maximum ? Reduced(b, "reduce_max", x, {2, 3}, true)
+                                       : net.Pooled(x, true);
+  if (config.head > 0 && config.pooled_head)
+    pooled = Activate(b, config.activation,
+                      net.layers().Convolution("head.conv", pooled, config.head, {}));
+  pooled = WithShape(b, pooled, {1, -1});
+  if (config.labels > 0) {
+    net.Output("logits", net.layers().Linear("classifier", pooled, config.labels));
+  } else {
+    net.Output("last_hidden_state", x);
+    net.Output("pooler_output", pooled);
+  }
+  return net.Finish();
+}
+
+}  // namespace mlc::networks

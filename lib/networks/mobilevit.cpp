@@ -1,0 +1,150 @@
+#include "lib/networks/mobilevit.h"
+
+#include <cmath>
+
+#include "lib/ir/arithmetic.h"
+
+namespace mlc::networks {
+
+namespace {
+
+using Head = MobileVitConfig::Head;
+
+class MobileVit {
+ public:
+  MobileVit(const MobileVitConfig& config, const NetworkWeights& weights, Diagnostics& diagnostics)
+      : config_(config),
+        net_(weights, config.picture, diagnostics),
+        b_(net_.b()),
+        layers_(net_.layers()) {}
+
+  Program Build() {
+    Value* x = Conv("stem", net_.pixels(), config_.widths[0], {.kernel = 3, .stride = 2});
+    x = Inverted("stage.0.block.0", x, config_.widths[1], 1, 1);
+    for (int64_t i = 0; i < 3; ++i)
+      x = Inverted(fmt::format("stage.1.block.{}", i), x, config_.widths[2], i == 0 ? 2 : 1, 1);
+    constexpr int64_t kLayers[] = {2, 4, 3};
+    int64_t stride = 4, dilation = 1;
+    for (size_t i = 0; i < std::size(kLayers); ++i) {
+      const std::string name = fmt::format("stage.{}.", i + 2);
+      if (stride < config_.output_stride) {
+        stride *= 2;
+        x = Inverted(name + "block.0", x, config_.widths[i + 3], 2, 1);
+      } else {
+        // The convolution in the place of the first one with a stride is not dilated yet.
+        x = Inverted(name + "block.0", x, config_.widths[i + 3], 1, dilation);
+        dilation *= 2;
+      }
+      x = Transformer(name, x, config_.token_widths[i], kLayers[i]);
+    }
+    AddHead(x);
+    return net_.Finish();
+  }
+
+ private:
+  Value* Conv(const std::string& name, Value* x, int64_t out, PictureWindow window) {
+    return net_.ConvNorm(name, x, out, window, config_.activation);
+  }
+
+  Value* Inverted(const std::string& name, Value* x, int64_t out, int64_t stride,
+                  int64_t dilation) {
+    const double expanded = static_cast<double>(Channels(x)) * config_.expansion;
+    return InvertedResidual(net_, name,
+                            {.expanded = MakeDivisible(std::nearbyint(expanded)),
+                             .depthwise_kernel = 3,
+                             .out = out,
+                             .stride = stride,
+                             .dilation = dilation,
+                             .residual = stride == 1 && Channels(x) == out,
+                             .activation = config_.activation},
+                            {}, x);
+  }
+
+  // Pixels at the same place of each patch attend to each other (section 3.1 of the paper).
+  Value* Transformer(const std::string& name, Value* x, int64_t width, int64_t count) {
+    Value* y = Conv(name + "local", x, Channels(x), {.kernel = config_.kernel});
+    y = layers_.Convolution(name + "embed.conv", y, width, {});
+    const int64_t p = config_.patch, height = Height(y), columns = Width(y);
+    const int64_t rows = (height + p - 1) / p, across = (columns + p - 1) / p;
+    y = net_.Resized(y, rows * p, across * p);
+    y = Transposed(b_, WithShape(b_, y, {width, rows, p, across, p}), {2, 4, 1, 3, 0});
+    y = WithShape(b_, y, {p * p, rows * across, width});
+    for (int64_t i = 0; i < count; ++i) {
+      const std::string own = fmt::format("{}layer.{}.", name, i);
+      b_.SetName(own.substr(0, own.size() - 1));
+      Value* normed = layers_.LayerNorm(own + "norm", y, config_.epsilon);
+      y = Binary(b_, "add",
+                 net_.Attention(own + "attention", normed, normed, normed, config_.heads), y);
+      normed = layers_.LayerNorm(own + "second_norm", y, config_.epsilon);
+      const auto inner = static_cast<int64_t>(static_cast<double>(width) * config_.feed_forward);
+      Value* up = Activate(b_, config_.activation, layers_.Linear(own + "up", normed, inner));
+      y = Binary(b_, "add", layers_.Linear(own + "down", up, width), y);
+    }
+    y = layers_.LayerNorm(name + "norm", y, config_.epsilon);
+    y = Transposed(b_, WithShape(b_, y, {p, p, rows, across, width}), {4, 2, 0, 3, 1});
+    y = net_.Resized(WithShape(b_, y, {1, width, rows * p, across * p}), height, columns);
+    y = Conv(name + "unembed", y, Channels(x), {});
+    return Conv(name + "fusion", Concat(b_, {x, y}, 1), Channels(x), {.kernel = config_.kernel});
+  }
+
+  // Atrous spatial pyramid pooling (Chen et al. 2017).
+  Value* Pyramid(Value* x) {
+    auto conv = [&](const std::string& name, Value* of, PictureWindow window) {
+      return net_.ConvNorm("pyramid." + name, of, config_.pyramid, window, Activation::kRelu);
+    };
+    std::vector<Value*> levels = {conv("0", x, {})};
+    for (size_t i = 0; i < config_.rates.size(); ++i)
+      levels.push_back(conv(std::to_string(i + 1), x, {.kernel = 3, .dilation = config_.rates[i]}));
+    Value* mean = conv("pool", net_.Pooled(x, true), {});
+    levels.push_back(b_.Make("tile", {{"x", mean}, {"reps", Ints({1, 1, Height(x), Width(x)})}}));
+    return conv("project", Concat(b_, levels, 1), {});
+  }
+
+  void AddHead(Value* x) {
+    if (config_.head == Head::kSegments) {
+      Value* y = Pyramid(x);
+      return net_.Output("logits",
+                         layers_.Convolution("classifier.conv", y, config_.labels, {}));
+    }
+    x = Conv("head", x, config_.widths.back(), {});
+    Value* mean = net_.Pooled(x, false);
+    if (config_.head == Head::kClasses)
+      return net_.Output("logits", layers_.Linear("classifier", mean, config_.labels));
+    net_.Output("last_hidden_state", x);
+    net_.Output("pooler_output", mean);
+  }
+
+  const MobileVitConfig& config_;
+  PictureNetwork net_;
+  Builder& b_;
+  Layers& layers_;
+};
+
+}  // namespace
+
+Program BuildMobileVit(const MobileVitConfig& config, const NetworkWeights& weights,
+                       Diagnostics& diagnostics) {
+  CheckPositive("neck widths", config.widths);
+  CheckPositive("hidden widths", config.token_widths);
+  CheckPositive({{"number of heads", config.heads},
+                 {"size of a patch", config.patch},
+                 {"size of a kernel", config.kernel}});
+  constexpr size_t kWidths = 7, kTransformers = 3;
+  if (config.widths.size() != kWidths || config.token_widths.size() != kTransformers)
+    throw Error("bad-file", "there are {} neck widths and {} hidden widths", config.widths.size(),
+                config.token_widths.size())
+        .Expected("{} and {}", kWidths, kTransformers);
+  if (config.output_stride != 8 && config.output_stride != 16 && config.output_stride != 32)
+    throw Error("bad-file", "the output stride is {}", config.output_stride)
+        .Expected("8, 16 or 32");
+  if (!(config.feed_forward > 0 && config.feed_forward <= 1024))
+    throw Error("bad-file", "the ratio of feed-forward layers is {}", config.feed_forward)
+        .Expected("more than 0, at most 1024");
+  if (config.head == Head::kSegments) {
+    CheckPositive("rates", config.rates);
+    CheckPositive({{"width of the pyramid", config.pyramid}});
+  }
+  return MobileVit(config, weights, diagnostics).Build();
+}
+
+}  // namespace mlc::networks
