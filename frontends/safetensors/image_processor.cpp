@@ -77,7 +77,7 @@ constexpr ProcessorRow kProcessors[] = {
 std::string NameOfClass(const Config& config) {
   std::string name = config.Text("image_processor_type", config.Text("feature_extractor_type", ""));
   for (std::string_view suffix : {"Fast", "ImageProcessor", "FeatureExtractor"})
-    if (name.ends_with(suffix)) name.resize(name.size() - suffix.size());
+    if (name.ends_with(suffix)) name = name.substr(0, name.size() - suffix.size());
   return name;
 }
 
