@@ -85,7 +85,8 @@ Program ImportResNet(const PictureFolder& from) {
   networks::ResidualConfig config = ReadResNet(from.json());
   config.picture = from.Picture();
   config.labels = from.HasHead(kClassification) ? from.Labels() : 0;
-  return BuiltFrom(from, {"resnet.", ""}, Names(kResNetNames), config, networks::BuildResidualNetwork);
+  return BuiltFrom(from, {"resnet.", ""}, Names(kResNetNames), config,
+                   networks::BuildResidualNetwork);
 }
 
 // In RegNet X and Y all three convolutions of a block have the same width (a bottleneck ratio of 1).
@@ -100,8 +101,7 @@ Program ImportRegNet(const PictureFolder& from) {
   config.inner_widths = config.widths = json.Ints("hidden_sizes");
   const int64_t width = json.Int("groups_width");
   networks::CheckPositive({{"width of a group", width}});
-  for (int64_t out : config.widths)
-    config.groups.push_back(std::max<int64_t>(1, out / width));
+  for (int64_t out : config.widths) config.groups.push_back(std::max<int64_t>(1, out / width));
   config.downsample_in_first_stage = json.Bool("downsample_in_first_stage");
   config.activation = from.Activation();
   config.picture = from.Picture();
@@ -139,7 +139,8 @@ Program ImportDinoConvNext(const PictureFolder& from) {
   config.epsilon = config.final_epsilon;
   config.tokens = true;
   if (from.HasHead(kClassification)) from.Refuse(from.json(), "architectures", "...Model");
-  return BuiltFrom(from, {"model.", ""}, Names(kDinoConvNextNames), config, networks::BuildConvNext);
+  return BuiltFrom(from, {"model.", ""}, Names(kDinoConvNextNames), config,
+                   networks::BuildConvNext);
 }
 
 int64_t AtLeastOne(const char* name, int64_t number) {
@@ -157,8 +158,8 @@ Program ImportMobileNetV1(const PictureFolder& from) {
       from.Refuse(json, "depth_multiplier", "a positive number");
     return std::max(static_cast<int64_t>(scaled), least);
   };
-  const auto padding = json.Bool("tf_padding") ? PictureWindow::Padding::kSame
-                                               : PictureWindow::Padding::kHalf;
+  const auto padding =
+      json.Bool("tf_padding") ? PictureWindow::Padding::kSame : PictureWindow::Padding::kHalf;
   networks::InvertedResidualConfig config{.stem = width(32),
                                           .activation = from.Activation(),
                                           .padding = padding,
@@ -186,7 +187,7 @@ Program ImportMobileNetV1(const PictureFolder& from) {
     }
   }
   return BuiltFrom(from, {"mobilenet_v1.", ""}, names.rows(), config,
-               networks::BuildInvertedResidualNetwork);
+                   networks::BuildInvertedResidualNetwork);
 }
 
 Program ImportMobileNetV2(const PictureFolder& from) {
@@ -198,8 +199,8 @@ Program ImportMobileNetV2(const PictureFolder& from) {
     return networks::MakeDivisible(std::nearbyint(width), divisor, least);
   };
   auto scaled = [&](int64_t width) { return rounded(static_cast<double>(width) * multiplier); };
-  const auto padding = json.Bool("tf_padding") ? PictureWindow::Padding::kSame
-                                               : PictureWindow::Padding::kHalf;
+  const auto padding =
+      json.Bool("tf_padding") ? PictureWindow::Padding::kSame : PictureWindow::Padding::kHalf;
   networks::InvertedResidualConfig config{.stem = scaled(32),
                                           .activation = from.Activation(),
                                           .padding = padding,
@@ -218,7 +219,7 @@ Program ImportMobileNetV2(const PictureFolder& from) {
   add("block.0.depthwise", "conv_stem.conv_3x3");
   add("block.0.project", "conv_stem.reduce_1x1");
   // The first block belongs to the stem.
-  constexpr int64_t kWidths[] = {16, 24, 24, 32, 32, 32, 64,  64, 64,
+  constexpr int64_t kWidths[] = {16, 24, 24, 32, 32,  32,  64,  64, 64,
                                  64, 96, 96, 96, 160, 160, 160, 320};
   constexpr int64_t kStrides[] = {1, 2, 1, 2, 1, 1, 2, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1};
   const int64_t output_stride = json.Int("output_stride");
@@ -250,15 +251,15 @@ Program ImportMobileNetV2(const PictureFolder& from) {
     config.blocks.push_back(block);
   }
   return BuiltFrom(from, {"mobilenet_v2.", ""}, names.rows(), config,
-               networks::BuildInvertedResidualNetwork);
+                   networks::BuildInvertedResidualNetwork);
 }
 
 Program ImportEfficientNet(const PictureFolder& from) {
   const Config& json = from.json();
   const int64_t divisor = json.Int("depth_divisor");
   auto width = [&](int64_t filters) {
-    return networks::MakeDivisible(
-        static_cast<double>(filters) * json.Number("width_coefficient"), divisor);
+    return networks::MakeDivisible(static_cast<double>(filters) * json.Number("width_coefficient"),
+                                   divisor);
   };
   networks::InvertedResidualConfig config{.stem = width(32),
                                           .head = width(1280),
@@ -305,7 +306,7 @@ Program ImportEfficientNet(const PictureFolder& from) {
     }
   }
   return BuiltFrom(from, {"efficientnet.", ""}, Names(kEfficientNetNames), config,
-               networks::BuildInvertedResidualNetwork);
+                   networks::BuildInvertedResidualNetwork);
 }
 
 constexpr std::string_view kConvNextDefaults = R"({"depths": [3, 3, 9, 3],

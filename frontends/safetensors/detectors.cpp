@@ -57,15 +57,15 @@ void AddBackbone(TensorNames& names, std::span<const TensorName> inner,
 Program ImportDetr(const PictureFolder& from) {
   const Config& json = from.json();
   TensorNames names;
-  for (const TensorName& row : kDetrNames) names.Add(std::string(row.ours), std::string(row.theirs));
+  for (const TensorName& row : kDetrNames)
+    names.Add(std::string(row.ours), std::string(row.theirs));
   // The second spelling is that of transformers 5.
   constexpr std::string_view kModules[] = {"backbone.conv_encoder.model.", "backbone.model."};
   networks::DetrConfig config;
   if (json.kind("backbone_config") == Config::Kind::kObject &&
       json.Object("backbone_config").Text("model_type", "resnet") != "timm_backbone") {
     const Config inner = json.Object("backbone_config").WithDefaults(kResNetDefaults);
-    if (inner.Text("model_type", "resnet") != "resnet")
-      from.Refuse(inner, "model_type", "resnet");
+    if (inner.Text("model_type", "resnet") != "resnet") from.Refuse(inner, "model_type", "resnet");
     config.backbone = ReadResNet(inner);
     AddBackbone(names, ResNetNames(), kModules);
   } else {
@@ -151,15 +151,13 @@ TensorNames RtDetrNames() {
 // What training needs, and heads of earlier layers, which are tied or not read.
 bool IsRtDetrLeftOver(std::string_view name) {
   return name.find("class_embed.") != std::string_view::npos ||
-         name.find("bbox_embed.") != std::string_view::npos ||
-         name.ends_with("n_points_scale");
+         name.find("bbox_embed.") != std::string_view::npos || name.ends_with("n_points_scale");
 }
 
 Program ImportRtDetr(const PictureFolder& from) {
   const Config& json = from.json();
   const bool second = from.folder().model_type() == "rt_detr_v2";
-  if (!from.HasHead(kObjects))
-    from.Refuse(json, "architectures", fmt::format("...{}", kObjects));
+  if (!from.HasHead(kObjects)) from.Refuse(json, "architectures", fmt::format("...{}", kObjects));
   Config inner = Config::Parse("{}", json.file());
   if (json.kind("backbone_config") == Config::Kind::kObject) inner = json.Object("backbone_config");
   inner = inner.WithDefaults(R"({"model_type": "rt_detr_resnet"})").WithDefaults(kResNetDefaults);

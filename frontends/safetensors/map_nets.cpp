@@ -63,8 +63,7 @@ Program ImportSwin(const PictureFolder& from) {
   const Config& json = from.json();
   const std::string type = from.folder().model_type();
   // The table of transformers has one row more than there are patches, so that nothing can use it.
-  if (json.Bool("use_absolute_embeddings"))
-    from.Refuse(json, "use_absolute_embeddings", "false");
+  if (json.Bool("use_absolute_embeddings")) from.Refuse(json, "use_absolute_embeddings", "false");
   networks::WindowTransformerConfig config{.second = type == "swinv2",
                                            .patch = json.Int("patch_size"),
                                            .width = json.Int("embed_dim"),
@@ -132,9 +131,8 @@ TensorNames MobileVitNames() {
   };
   add("stem", "conv_stem");
   add("head", "conv_1x1_exp");
-  for (auto [ours, theirs] : {std::pair("expand", "expand_1x1"),
-                              {"depthwise", "conv_3x3"},
-                              {"project", "reduce_1x1"}}) {
+  for (auto [ours, theirs] :
+       {std::pair("expand", "expand_1x1"), {"depthwise", "conv_3x3"}, {"project", "reduce_1x1"}}) {
     for (int stage : {0, 1})
       add(fmt::format("stage.{}.block.{{}}.{}", stage, ours),
           fmt::format("encoder.layer.{}.layer.{{}}.{}", stage, theirs));

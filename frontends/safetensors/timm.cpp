@@ -71,8 +71,7 @@ constexpr TensorName kSwinTensors[] = {
     {"stage.{}.block.{}.norm", "layers.{}.blocks.{}.norm1"},
     {"stage.{}.block.{}.attention.qkv", "layers.{}.blocks.{}.attn.qkv"},
     {"stage.{}.block.{}.attention.output", "layers.{}.blocks.{}.attn.proj"},
-    {"stage.{}.block.{}.attention.biases",
-     "layers.{}.blocks.{}.attn.relative_position_bias_table"},
+    {"stage.{}.block.{}.attention.biases", "layers.{}.blocks.{}.attn.relative_position_bias_table"},
     {"stage.{}.block.{}.second_norm", "layers.{}.blocks.{}.norm2"},
     {"stage.{}.block.{}.up", "layers.{}.blocks.{}.mlp.fc1"},
     {"stage.{}.block.{}.down", "layers.{}.blocks.{}.mlp.fc2"},
@@ -143,9 +142,9 @@ Program BuildConvNext(const TimmFolder& timm) {
     if (stem != "overlap" && stem != "overlap_tiered")
       timm.from.Refuse(args, "stem_type", "patch, overlap or overlap_tiered");
     networks::CheckPositive("dims", config.widths);
-    config.overlap_width = stem == "overlap" ? config.widths[0]
-                                             : networks::MakeDivisible(static_cast<double>(
-                                                   config.widths[0] / 2));
+    config.overlap_width = stem == "overlap"
+                               ? config.widths[0]
+                               : networks::MakeDivisible(static_cast<double>(config.widths[0] / 2));
     names.insert(names.begin(), std::begin(kOverlappingStem), std::end(kOverlappingStem));
   }
   return Built(timm, std::move(names), config, networks::BuildConvNext);
@@ -283,10 +282,10 @@ struct MobileRow {
   double width = 1, depth = 1;  // multipliers
   int64_t stem = 32, head = 1280;
   Activation activation = Activation::kSilu;
-  bool fixed_ends = false;    // neither stem and head nor the first and last stage are scaled
-  bool pooled_head = false;   // MobileNetV3's
-  bool tensorflow = false;    // its padding, and its epsilon of norms
-  double least_share = 0.9;   // of a width after rounding
+  bool fixed_ends = false;   // neither stem and head nor the first and last stage are scaled
+  bool pooled_head = false;  // MobileNetV3's
+  bool tensorflow = false;   // its padding, and its epsilon of norms
+  double least_share = 0.9;  // of a width after rounding
 };
 constexpr Activation kRelu6 = Activation::kRelu6, kHardSwish = Activation::kHardSwish;
 // timm/models/efficientnet.py and mobilenetv3.py
@@ -330,10 +329,10 @@ const MobileRow kMobileRows[] = {
     {"mobilenetv3_large_075", kMobileNetV3Large, 0.75, 1, 16, 1280, kHardSwish, false, true},
     {"mobilenetv3_large_100", kMobileNetV3Large, 1.0, 1, 16, 1280, kHardSwish, false, true},
     {"mobilenetv3_large_150d", kMobileNetV3Large, 1.5, 1.2, 16, 1280, kHardSwish, false, true},
-    {"mobilenetv3_large_minimal_100", kMobileNetV3LargeMinimal, 1.0, 1, 16, 1280,
-     Activation::kRelu, false, true},
-    {"mobilenetv3_small_minimal_100", kMobileNetV3SmallMinimal, 1.0, 1, 16, 1024,
-     Activation::kRelu, false, true},
+    {"mobilenetv3_large_minimal_100", kMobileNetV3LargeMinimal, 1.0, 1, 16, 1280, Activation::kRelu,
+     false, true},
+    {"mobilenetv3_small_minimal_100", kMobileNetV3SmallMinimal, 1.0, 1, 16, 1024, Activation::kRelu,
+     false, true},
     {"mobilenetv3_small_050", kMobileNetV3Small, 0.5, 1, 16, 1024, kHardSwish, false, true},
     {"mobilenetv3_small_075", kMobileNetV3Small, 0.75, 1, 16, 1024, kHardSwish, false, true},
     {"mobilenetv3_small_100", kMobileNetV3Small, 1.0, 1, 16, 1024, kHardSwish, false, true},
@@ -462,8 +461,7 @@ Program BuildMobile(const TimmFolder& timm, const MobileRow& row) {
 std::optional<MobileRow> FindMobile(std::string_view architecture) {
   constexpr std::string_view kTensorflow = "tf_";
   const bool tensorflow = architecture.starts_with(kTensorflow);
-  const std::string_view name =
-      tensorflow ? architecture.substr(kTensorflow.size()) : architecture;
+  const std::string_view name = tensorflow ? architecture.substr(kTensorflow.size()) : architecture;
   for (const MobileRow& row : kMobileRows)
     if (row.architecture == name) {
       MobileRow found = row;
@@ -542,8 +540,7 @@ constexpr TimmRow kConvNexts[] = {
     {"convnext_xlarge", R"({"depths": [3, 3, 27, 3], "dims": [256, 512, 1024, 2048]})"},
     {"convnext_xxlarge",
      R"({"depths": [3, 4, 30, 3], "dims": [384, 768, 1536, 3072], "norm_eps": 1e-5})"},
-    {"convnextv2_atto",
-     R"({"depths": [2, 2, 6, 2], "dims": [40, 80, 160, 320], "use_grn": true})"},
+    {"convnextv2_atto", R"({"depths": [2, 2, 6, 2], "dims": [40, 80, 160, 320], "use_grn": true})"},
     {"convnextv2_base",
      R"({"depths": [3, 3, 27, 3], "dims": [128, 256, 512, 1024], "use_grn": true})"},
     {"convnextv2_femto",
@@ -713,8 +710,8 @@ Program ImportTimm(const Folder& folder, const ImportOptions& options, Diagnosti
         timm.arguments = timm.arguments.WithDefaults(row.arguments);
         return family.build(timm);
       }
-  throw Error("unsupported-architecture", "unsupported architecture \"{}\" of timm{}",
-              architecture, DidYouMean(TimmArchitectures(), architecture))
+  throw Error("unsupported-architecture", "unsupported architecture \"{}\" of timm{}", architecture,
+              DidYouMean(TimmArchitectures(), architecture))
       .At({json.file(), "key \"architecture\""});
 }
 

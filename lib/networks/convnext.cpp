@@ -21,8 +21,7 @@ class ConvNext {
       b_.SetName(name + "downsample");
       if (stage > 0) {
         x = layers_.ChannelNorm(name + "downsample.norm", x, config_.epsilon);
-        x = layers_.Convolution(name + "downsample.conv", x, config_.widths[stage],
-                                Patches(2));
+        x = layers_.Convolution(name + "downsample.conv", x, config_.widths[stage], Patches(2));
       }
       for (int64_t i = 0; i < config_.depths[stage]; ++i)
         x = Block(fmt::format("{}block.{}.", name, i), x);
@@ -67,8 +66,8 @@ class ConvNext {
     Value* length = Reduced(b_, "reduce_l2_norm", x, {1, 2}, true);
     Value* mean = Reduced(b_, "reduce_mean", length, {3}, true);
     Value* share = Binary(b_, "real_div", length, Binary(b_, "add", mean, 1e-6));
-    Value* y = Binary(b_, "mul", Binary(b_, "mul", x, share),
-                      layers_.Needed(name + ".weight", channels));
+    Value* y =
+        Binary(b_, "mul", Binary(b_, "mul", x, share), layers_.Needed(name + ".weight", channels));
     return Binary(b_, "add", Binary(b_, "add", y, layers_.Needed(name + ".bias", channels)), x);
   }
 

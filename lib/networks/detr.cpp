@@ -51,9 +51,8 @@ class Detr {
           for (int64_t i = 0; i < half; ++i) {
             const double share = static_cast<double>(at + 1) /
                                  (static_cast<double>(count) + kEpsilon) * 2 * std::numbers::pi;
-            const double angle =
-                share / std::pow(kTemperature,
-                                 static_cast<double>(i / 2 * 2) / static_cast<double>(half));
+            const double angle = share / std::pow(kTemperature, static_cast<double>(i / 2 * 2) /
+                                                                    static_cast<double>(half));
             positions.push_back(static_cast<float>(i % 2 == 0 ? std::sin(angle) : std::cos(angle)));
           }
     return Tensor::Of<float>({1, height * width, config_.width}, positions);

@@ -24,17 +24,14 @@ Value* InvertedResidual(PictureNetwork& net, const std::string& name, const Inve
   PictureWindow moving = {.stride = block.stride, .dilation = block.dilation};
   if (block.expanded > 0) {
     PictureWindow window = {.kernel = block.expansion_kernel, .padding = block.padding};
-    if (block.depthwise_kernel == 0)
-      window.stride = block.stride, window.dilation = block.dilation;
-    y = net.ConvNorm(name + ".expand", y, block.expanded, window, block.activation,
-                     config.epsilon);
+    if (block.depthwise_kernel == 0) window.stride = block.stride, window.dilation = block.dilation;
+    y = net.ConvNorm(name + ".expand", y, block.expanded, window, block.activation, config.epsilon);
   }
   if (block.depthwise_kernel > 0) {
     moving.kernel = block.depthwise_kernel;
     moving.groups = Channels(y);
     moving.padding = block.padding;
-    y = net.ConvNorm(name + ".depthwise", y, Channels(y), moving, block.activation,
-                     config.epsilon);
+    y = net.ConvNorm(name + ".depthwise", y, Channels(y), moving, block.activation, config.epsilon);
   }
   if (block.squeeze)
     y = net.Squeezed(name + ".squeeze", y,
@@ -52,15 +49,15 @@ Program BuildInvertedResidualNetwork(const InvertedResidualConfig& config,
   PictureNetwork net(weights, config.picture, diagnostics);
   Builder& b = net.b();
   Value* x = net.ConvNorm("stem", net.pixels(), config.stem,
-                          {.kernel = 3, .stride = 2, .padding = config.padding},
-                          config.activation, config.epsilon);
+                          {.kernel = 3, .stride = 2, .padding = config.padding}, config.activation,
+                          config.epsilon);
   for (size_t i = 0; i < config.blocks.size(); ++i)
     x = InvertedResidual(net, fmt::format("block.{}", i), config.blocks[i], config, x);
   if (config.head > 0 && !config.pooled_head)
     x = net.ConvNorm("head", x, config.head, {}, config.activation, config.epsilon);
   b.SetName("head");
-  Value* pooled = config.pools_maximum ? Reduced(b, "reduce_max", x, {2, 3}, true)
-                                       : net.Pooled(x, true);
+  Value* pooled =
+      config.pools_maximum ? Reduced(b, "reduce_max", x, {2, 3}, true) : net.Pooled(x, true);
   if (config.head > 0 && config.pooled_head)
     pooled = Activate(b, config.activation,
                       net.layers().Convolution("head.conv", pooled, config.head, {}));

@@ -28,8 +28,8 @@ struct InvertedResidualConfig {
   bool pooled_head = false;
   bool pools_maximum = false;
   Activation activation = Activation::kRelu6;  // of stem and head
-  Activation squeeze = Activation::kNone;      // inside of squeeze and excitation; kNone: the block's
-  Activation gate = Activation::kSigmoid;      // behind it
+  Activation squeeze = Activation::kNone;  // inside of squeeze and excitation; kNone: the block's
+  Activation gate = Activation::kSigmoid;  // behind it
   PictureWindow::Padding padding = PictureWindow::Padding::kHalf;  // of all but the blocks'
   double epsilon = 1e-5;
   PictureInput picture;

@@ -66,7 +66,8 @@ std::vector<int64_t> PaddingOf(const Value* x, const PictureWindow& window) {
       for (int axis : {2, 3}) {
         const int64_t size = x->type.shape[static_cast<size_t>(axis)].constant(),
                       windows = (size + window.stride - 1) / window.stride,
-                      missing = std::max<int64_t>((windows - 1) * window.stride + reach + 1 - size, 0);
+                      missing =
+                          std::max<int64_t>((windows - 1) * window.stride + reach + 1 - size, 0);
         padding.push_back(missing / 2);
         padding.push_back(missing - missing / 2);
       }
@@ -79,13 +80,12 @@ std::vector<int64_t> PaddingOf(const Value* x, const PictureWindow& window) {
 Value* Layers::Convolution(const std::string& name, Value* x, int64_t out,
                            const PictureWindow& window) {
   const int64_t channels = x->type.shape[1].constant();
-  if (window.groups < 1 || channels % window.groups != 0 ||
-      (out > 0 && out % window.groups != 0))
+  if (window.groups < 1 || channels % window.groups != 0 || (out > 0 && out % window.groups != 0))
     throw Error("bad-file", "\"{}\" convolves {} channels to {} in {} groups",
                 weights_.name(name + ".weight"), channels, out, window.groups)
         .Expected("groups of equal size");
-  Value* weight = Needed(name + ".weight",
-                         {out, channels / window.groups, window.kernel, window.kernel});
+  Value* weight =
+      Needed(name + ".weight", {out, channels / window.groups, window.kernel, window.kernel});
   Builder::Args args = {{"x", x},
                         {"weight", weight},
                         {"strides", Ints({window.stride, window.stride})},

@@ -103,8 +103,7 @@ class MobileVit {
   void AddHead(Value* x) {
     if (config_.head == Head::kSegments) {
       Value* y = Pyramid(x);
-      return net_.Output("logits",
-                         layers_.Convolution("classifier.conv", y, config_.labels, {}));
+      return net_.Output("logits", layers_.Convolution("classifier.conv", y, config_.labels, {}));
     }
     x = Conv("head", x, config_.widths.back(), {});
     Value* mean = net_.Pooled(x, false);

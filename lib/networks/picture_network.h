@@ -30,7 +30,8 @@ class PictureNetwork {
  public:
   // `weights` must outlive the object. Error "bad-file" for sizes of pictures that are not positive,
   // "resource-limit" for large ones.
-  PictureNetwork(const NetworkWeights& weights, const PictureInput& picture, Diagnostics& diagnostics);
+  PictureNetwork(const NetworkWeights& weights, const PictureInput& picture,
+                 Diagnostics& diagnostics);
 
   Builder& b() { return b_; }
   Layers& layers() { return layers_; }

@@ -21,8 +21,8 @@ class Residual {
       for (int64_t i = 0; i < config_.depths[stage]; ++i) {
         const bool strided = i == 0 && (stage > 0 || config_.downsample_in_first_stage);
         const bool shortcut = i == 0 && stage == 0 && config_.shortcut_in_first_stage;
-        x = Block(fmt::format("{}stage.{}.block.{}.", prefix_, stage, i), x, stage,
-                  strided ? 2 : 1, shortcut);
+        x = Block(fmt::format("{}stage.{}.block.{}.", prefix_, stage, i), x, stage, strided ? 2 : 1,
+                  shortcut);
       }
       maps.push_back(x);
     }

@@ -19,9 +19,9 @@ struct ResidualConfig {
   } block = Block::kBottleneck;
   std::vector<int64_t> depths, widths, inner_widths, groups;  // of stages
   bool downsample_in_first_stage = false;
-  bool stride_in_first_unit = false;    // kBottleneck: in the first convolution, not the second
-  bool average_shortcut = false;        // a shortcut with a stride averages before its convolution
-  bool shortcut_in_first_stage = false; // in its first block, even between equal shapes
+  bool stride_in_first_unit = false;     // kBottleneck: in the first convolution, not the second
+  bool average_shortcut = false;         // a shortcut with a stride averages before its convolution
+  bool shortcut_in_first_stage = false;  // in its first block, even between equal shapes
   enum class Squeeze : uint8_t { kNone, kInside, kEnd } squeeze = Squeeze::kNone;
   Activation activation = Activation::kRelu;
   PictureInput picture;

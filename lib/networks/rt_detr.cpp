@@ -46,9 +46,9 @@ class RtDetr {
     for (size_t i = last; i > 0; --i) {
       const std::string number = std::to_string(last - i);
       down[i] = Conv("lateral." + number, down[i], config_.encoder_width, {}, config_.activation);
-      Value* larger = b_.Make("upsample_nearest_neighbor", {{"x", down[i]},
-                                                            {"scale_factor_height", 2},
-                                                            {"scale_factor_width", 2}});
+      Value* larger =
+          b_.Make("upsample_nearest_neighbor",
+                  {{"x", down[i]}, {"scale_factor_height", 2}, {"scale_factor_width", 2}});
       if (Height(larger) != Height(maps[i - 1]) || Width(larger) != Width(maps[i - 1]))
         throw Error("bad-file", "a map of {} x {} follows one of {} x {}", Height(maps[i]),
                     Width(maps[i]), Height(maps[i - 1]), Width(maps[i - 1]))
@@ -63,7 +63,8 @@ class RtDetr {
     }
     std::vector<Value*> tokens;
     for (size_t i = 0; i < levels_.size(); ++i) {
-      levels_[i] = Conv(fmt::format("level.{}", i), levels_[i], config_.width, {}, Activation::kNone);
+      levels_[i] =
+          Conv(fmt::format("level.{}", i), levels_[i], config_.width, {}, Activation::kNone);
       tokens.push_back(net_.Tokens(levels_[i]));
     }
     memory_ = Concat(b_, tokens, 1);
@@ -71,8 +72,8 @@ class RtDetr {
 
   // A cross-stage partial block of RepVGG blocks.
   Value* Block(const std::string& name, Value* x) {
-    const auto inner = static_cast<int64_t>(static_cast<double>(config_.encoder_width) *
-                                            config_.expansion);
+    const auto inner =
+        static_cast<int64_t>(static_cast<double>(config_.encoder_width) * config_.expansion);
     constexpr int kBottlenecks = 3;
     Value* y = Conv(name + ".conv1", x, inner, {}, config_.activation);
     for (int i = 0; i < kBottlenecks; ++i) {
@@ -97,10 +98,9 @@ class RtDetr {
         for (int64_t at : {column, row})
           for (bool cosine : {false, true})
             for (int64_t i = 0; i < quarter; ++i) {
-              const double angle =
-                  static_cast<double>(at) /
-                  std::pow(config_.temperature,
-                           static_cast<double>(i) / static_cast<double>(quarter));
+              const double angle = static_cast<double>(at) /
+                                   std::pow(config_.temperature,
+                                            static_cast<double>(i) / static_cast<double>(quarter));
               positions.push_back(static_cast<float>(cosine ? std::cos(angle) : std::sin(angle)));
             }
     return b_.Const(Tensor::Of<float>({1, height * width, config_.encoder_width}, positions),
@@ -192,8 +192,8 @@ class RtDetr {
       if (shape.size() == 4) perm.push_back(3);
       return Transposed(b_, WithShape(b_, y, shape), perm);
     };
-    Value* offsets = by_head(layers_.Linear(name + ".offsets", x, heads * all * 2),
-                             {count, heads, all, 2});
+    Value* offsets =
+        by_head(layers_.Linear(name + ".offsets", x, heads * all * 2), {count, heads, all, 2});
     auto part = [&](int64_t begin) {
       return WithShape(b_, SliceAlong(b_, boxes_, 2, begin, begin + 2, false), {1, count, 1, 2});
     };
@@ -208,7 +208,8 @@ class RtDetr {
     for (int64_t level = 0; level < levels; ++level) {
       const Value* of = levels_[static_cast<size_t>(level)];
       const int64_t pixels = Height(of) * Width(of);
-      Value* map = Transposed(b_, SliceAlong(b_, values, 1, begin, begin + pixels, false), {0, 2, 1});
+      Value* map =
+          Transposed(b_, SliceAlong(b_, values, 1, begin, begin + pixels, false), {0, 2, 1});
       map = WithShape(b_, map, {heads, size, Height(of), Width(of)});
       samples.push_back(b_.Make(
           "resample",

@@ -51,11 +51,9 @@ class Segformer {
     Value* queries = layers_.LayerNorm(name + "norm", x, config_.epsilon);
     Value* keys = queries;
     if (reduction > 1) {
-      keys = layers_.Convolution(name + "attention.reduction", net_.Map(queries, height, width),
-                                 channels,
-                                 {.kernel = reduction,
-                                  .stride = reduction,
-                                  .padding = PictureWindow::Padding::kNone});
+      keys = layers_.Convolution(
+          name + "attention.reduction", net_.Map(queries, height, width), channels,
+          {.kernel = reduction, .stride = reduction, .padding = PictureWindow::Padding::kNone});
       keys = layers_.LayerNorm(name + "attention.norm", net_.Tokens(keys), config_.epsilon);
     }
     x = Binary(b_, "add", x,
@@ -72,7 +70,8 @@ class Segformer {
   void AddDecoder(const std::vector<Value*>& maps) {
     std::vector<Value*> levels;
     for (size_t i = maps.size(); i-- > 0;) {
-      Value* y = layers_.Linear(fmt::format("decoder.{}", i), net_.Tokens(maps[i]), config_.decoder);
+      Value* y =
+          layers_.Linear(fmt::format("decoder.{}", i), net_.Tokens(maps[i]), config_.decoder);
       y = net_.Map(y, Height(maps[i]), Width(maps[i]));
       levels.push_back(net_.Resized(y, Height(maps[0]), Width(maps[0])));
     }

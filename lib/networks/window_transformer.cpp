@@ -62,7 +62,8 @@ class WindowTransformer {
     if (below == 0 && right == 0) return x;
     std::vector<int64_t> pad(8, 0);
     pad[2 * first + 1] = below, pad[2 * first + 3] = right;
-    return b_.Make("pad", {{"x", x}, {"pad", Ints(pad)}, {"mode", "constant"}, {"constant_val", 0.0}});
+    return b_.Make("pad",
+                   {{"x", x}, {"pad", Ints(pad)}, {"mode", "constant"}, {"constant_val", 0.0}});
   }
 
   Value* Patches() {
@@ -116,8 +117,8 @@ class WindowTransformer {
   // Rotates dimension `axis`: element `by` becomes the first one.
   Value* Rolled(Value* x, int64_t axis, int64_t by) {
     const int64_t size = Size(x, static_cast<size_t>(axis));
-    return Concat(b_, {SliceAlong(b_, x, axis, by, size, false),
-                       SliceAlong(b_, x, axis, 0, by, false)},
+    return Concat(b_,
+                  {SliceAlong(b_, x, axis, by, size, false), SliceAlong(b_, x, axis, 0, by, false)},
                   axis);
   }
 
@@ -185,21 +186,19 @@ class WindowTransformer {
     rows.reserve(static_cast<size_t>(pixels * pixels));
     for (int64_t q = 0; q < pixels; ++q)
       for (int64_t k = 0; k < pixels; ++k)
-        rows.push_back(static_cast<int32_t>((q / size - k / size + size - 1) * span +
-                                            q % size - k % size + size - 1));
-    Value* biases =
-        mlc::Rows(b_, table, b_.Const(Tensor::Of<int32_t>({pixels, pixels}, rows)));
+        rows.push_back(static_cast<int32_t>((q / size - k / size + size - 1) * span + q % size -
+                                            k % size + size - 1));
+    Value* biases = mlc::Rows(b_, table, b_.Const(Tensor::Of<int32_t>({pixels, pixels}, rows)));
     return Expanded(b_, Transposed(b_, biases, {2, 0, 1}), {0});
   }
 
   // Returns the biases that a network computes from distances on a logarithmic scale (Swin V2,
   // section 3.3) [(2 size - 1)^2, heads].
   Value* DistanceBiases(const std::string& name, size_t stage, int64_t size) {
-    const int64_t pretrained = stage < config_.pretrained_windows.size()
-                                   ? config_.pretrained_windows[stage]
-                                   : 0;
-    const auto reach = static_cast<double>(std::max<int64_t>(pretrained > 0 ? pretrained - 1
-                                                                            : size - 1, 1));
+    const int64_t pretrained =
+        stage < config_.pretrained_windows.size() ? config_.pretrained_windows[stage] : 0;
+    const auto reach =
+        static_cast<double>(std::max<int64_t>(pretrained > 0 ? pretrained - 1 : size - 1, 1));
     auto scaled = [&](int64_t distance) {
       const double x = static_cast<double>(distance) / reach * 8;
       return static_cast<float>(std::copysign(std::log2(std::abs(x) + 1) / 3, x));
@@ -266,7 +265,8 @@ void CheckNumbers(const WindowTransformerConfig& config) {
         .Expected("more than 0, at most 1024");
   for (size_t i = 0; i < config.heads.size(); ++i)
     if ((config.width << i) % config.heads[i] != 0)
-      throw Error("bad-file", "the width {} of stage {} is not a multiple of the number of heads ({})",
+      throw Error("bad-file",
+                  "the width {} of stage {} is not a multiple of the number of heads ({})",
                   config.width << i, i, config.heads[i]);
   if (config.trained.height != 0)
     CheckPositive({{"height of a picture in training", config.trained.height},
@@ -284,8 +284,8 @@ void CheckNumbers(const WindowTransformerConfig& config) {
 
 }  // namespace
 
-Program BuildWindowTransformer(const WindowTransformerConfig& config,
-                               const NetworkWeights& weights, Diagnostics& diagnostics) {
+Program BuildWindowTransformer(const WindowTransformerConfig& config, const NetworkWeights& weights,
+                               Diagnostics& diagnostics) {
   CheckNumbers(config);
   return WindowTransformer(config, weights, diagnostics).Build();
 }

@@ -30,7 +30,7 @@ struct WindowTransformerConfig {
 // .up, .down; V2: .attention.scale [heads, 1, 1], .attention.distance.0 and .1; stage.S.merge,
 // .merge.norm; norm; classifier. Each is followed by .weight or .bias, but for biases and scale.
 // Outputs without a classifier: last_hidden_state [1, tokens, C], pooler_output [1, C].
-Program BuildWindowTransformer(const WindowTransformerConfig& config,
-                               const NetworkWeights& weights, Diagnostics& diagnostics);
+Program BuildWindowTransformer(const WindowTransformerConfig& config, const NetworkWeights& weights,
+                               Diagnostics& diagnostics);
 
 }  // namespace mlc::networks
