@@ -166,7 +166,7 @@ Program ImportMobileNetV1(const PictureFolder& from) {
                                           .epsilon = json.Number("layer_norm_eps"),
                                           .picture = from.Picture()};
   config.labels = from.HasHead(kClassification) ? from.Labels() : 0;
-  TensorNames names;
+  TensorNameList names;
   names.Add("stem.conv", "conv_stem.convolution");
   names.Add("stem.norm", "conv_stem.normalization");
   int64_t depth = 32;
@@ -208,7 +208,7 @@ Program ImportMobileNetV2(const PictureFolder& from) {
                                           .picture = from.Picture()};
   config.head = json.Bool("finegrained_output") && multiplier < 1 ? 1280 : scaled(1280);
   config.labels = from.HasHead(kClassification) ? from.Labels() : 0;
-  TensorNames names;
+  TensorNameList names;
   auto add = [&](const std::string& ours, const std::string& theirs) {
     names.Add(ours + ".conv", theirs + ".convolution");
     names.Add(ours + ".norm", theirs + ".normalization");

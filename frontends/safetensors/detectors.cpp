@@ -47,7 +47,7 @@ constexpr TensorName kDetrNames[] = {
 constexpr std::string_view kObjects = "ForObjectDetection";
 
 // Adds the names of a backbone, which have one more outer module.
-void AddBackbone(TensorNames& names, std::span<const TensorName> inner,
+void AddBackbone(TensorNameList& names, std::span<const TensorName> inner,
                  std::span<const std::string_view> modules) {
   for (std::string_view module : modules)
     for (const TensorName& row : inner)
@@ -56,7 +56,7 @@ void AddBackbone(TensorNames& names, std::span<const TensorName> inner,
 
 Program ImportDetr(const PictureFolder& from) {
   const Config& json = from.json();
-  TensorNames names;
+  TensorNameList names;
   for (const TensorName& row : kDetrNames)
     names.Add(std::string(row.ours), std::string(row.theirs));
   // The second spelling is that of transformers 5.
@@ -99,8 +99,8 @@ Program ImportDetr(const PictureFolder& from) {
   return BuiltFrom(from, {"model.", ""}, names.rows(), config, networks::BuildDetr);
 }
 
-TensorNames RtDetrNames() {
-  TensorNames names;
+TensorNameList RtDetrNames() {
+  TensorNameList names;
   auto add = [&](const std::string& ours, const std::string& theirs) { names.Add(ours, theirs); };
   for (auto [ours, theirs] : {std::pair("conv", 0), {"norm", 1}}) {
     add(fmt::format("project.{{}}.{}", ours), fmt::format("encoder_input_proj.{{}}.{}", theirs));
@@ -194,7 +194,7 @@ Program ImportRtDetr(const PictureFolder& from) {
   config.batch_epsilon = json.Number("batch_norm_eps");
   config.labels = from.Labels();
   if (second) config.offset_scale = json.Number("decoder_offset_scale");
-  const TensorNames names = RtDetrNames();
+  const TensorNameList names = RtDetrNames();
   return BuiltFrom(from, {"model.", ""}, names.rows(), config, networks::BuildRtDetr,
                    IsRtDetrLeftOver);
 }

@@ -123,8 +123,8 @@ Program ImportSegformer(const PictureFolder& from) {
                    networks::BuildSegformer);
 }
 
-TensorNames MobileVitNames() {
-  TensorNames names;
+TensorNameList MobileVitNames() {
+  TensorNameList names;
   auto add = [&](const std::string& ours, const std::string& theirs) {
     names.Add(ours + ".conv", theirs + ".convolution");
     names.Add(ours + ".norm", theirs + ".normalization");
@@ -181,7 +181,7 @@ Program ImportMobileVit(const PictureFolder& from) {
   if (config.rates.size() != kRates) from.Refuse(json, "atrous_rates", "three numbers");
   const int head = from.HeadOf({kClasses, kSegments});
   if (head >= 0) config.head = head == 0 ? Head::kClasses : Head::kSegments;
-  const TensorNames names = MobileVitNames();
+  const TensorNameList names = MobileVitNames();
   return BuiltFrom(from, {"mobilevit.", ""}, names.rows(), config, networks::BuildMobileVit);
 }
 

@@ -18,7 +18,7 @@
 namespace mlc::safetensors {
 
 // Rows of names that are made at run time; rows refer to the list, which must outlive them.
-class TensorNames {
+class TensorNameList {
  public:
   void Add(std::string ours, std::string theirs) {
     rows_.push_back({Kept(std::move(ours)), Kept(std::move(theirs))});

@@ -406,7 +406,7 @@ Program BuildMobile(const TimmFolder& timm, const MobileRow& row) {
     config.head = mobile.Width(row.head);
     if (row.stages == kMobileNetV2) config.head = std::max(row.head, config.head);
   }
-  TensorNames names;
+  TensorNameList names;
   names.Add("stem.conv", "conv_stem");
   names.Add("stem.norm", "bn1");
   names.Add("head.conv", "conv_head");
