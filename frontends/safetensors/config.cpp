@@ -145,6 +145,10 @@ Error NotThis(const std::string& file, std::string_view wanted) {
       .Help("copy the whole folder of the model again");
 }
 
+std::optional<std::vector<int64_t>> IntListOf(const JsonValue& value) {
+  return ListOf(IntOf)(value);
+}
+
 }  // namespace
 
 Config Config::Read(const std::filesystem::path& file) {
@@ -213,6 +217,10 @@ std::string Config::Text(const std::string& key) const {
 }
 std::vector<int64_t> Config::Ints(const std::string& key) const {
   return Converted(*this, object_, key, "a list of integers", ListOf(IntOf));
+}
+std::vector<std::vector<int64_t>> Config::IntLists(const std::string& key) const {
+  if (!has(key)) return {};
+  return Converted(*this, object_, key, "a list of lists of integers", ListOf(IntListOf));
 }
 std::vector<double> Config::Numbers(const std::string& key) const {
   return Converted(*this, object_, key, "a list of numbers", ListOf(NumberOf));

@@ -49,6 +49,7 @@ class Config {
     return has(key) ? Text(key) : fallback;
   }
   std::vector<int64_t> Ints(const std::string& key) const;
+  std::vector<std::vector<int64_t>> IntLists(const std::string& key) const;  // missing: empty
   std::vector<double> Numbers(const std::string& key) const;
   std::vector<std::string> Texts(const std::string& key) const;
   std::map<std::string, std::string> TextMap(const std::string& key) const;

@@ -6,6 +6,7 @@
 #include "frontends/safetensors/activation_names.h"
 #include "frontends/safetensors/config_defaults.h"
 #include "frontends/safetensors/decoder_rows.h"
+#include "frontends/safetensors/encoder_decoders.h"
 #include "frontends/safetensors/encoder_rows.h"
 #include "frontends/safetensors/encoders.h"
 #include "frontends/safetensors/folder.h"
@@ -13,6 +14,7 @@
 #include "frontends/safetensors/picture_nets.h"
 #include "frontends/safetensors/rotary_scaling.h"
 #include "frontends/safetensors/safetensors.h"
+#include "frontends/safetensors/speech_encoders.h"
 #include "frontends/safetensors/tied_tensors.h"
 #include "frontends/safetensors/vision_models.h"
 #include "frontends/safetensors/vision_rows.h"
@@ -396,11 +398,13 @@ struct NetworkKind {
   bool pictures = false;  // takes the options of inputs and outputs
 };
 constexpr NetworkKind kNetworks[] = {
+    {"encoder-decoders", IsEncoderDecoder, ImportEncoderDecoder, EncoderDecoderModelTypes},
     {"encoders", IsEncoder, ImportEncoder, EncoderModelTypes},
     {"decoders", IsDecoder, ImportDecoder, DecoderModelTypes},
     {"vision models", IsVisionModel, ImportVisionModel, VisionModelTypes, true},
     {"picture networks", IsPictureNet, ImportPictureNet, PictureNetModelTypes, true},
     {"timm models", IsTimm, ImportTimm, TimmArchitectures, true},
+    {"encoders of speech", IsSpeechEncoder, ImportSpeechEncoder, SpeechEncoderModelTypes},
 };
 
 const NetworkKind& NetworkOf(const Config& config) {

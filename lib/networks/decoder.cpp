@@ -11,6 +11,7 @@
 #include "lib/networks/decoder_weights.h"
 #include "lib/networks/feed_forward.h"
 #include "lib/networks/heads.h"
+#include "lib/networks/key_value_cache.h"
 #include "lib/networks/masks.h"
 #include "lib/networks/norms.h"
 #include "lib/networks/rotary.h"
@@ -336,30 +337,7 @@ class Decoder {
   // keys or values of all tokens so far: [heads, 1, T, head dimension].
   Value* UpdateCache(Cache& cache, int64_t layer, Value* fresh) {
     if (fixed_) return UpdateFixedCache(cache, layer, fresh);
-    Value* state = cache.state;
-    Sizes begin(b_), end(b_);
-    begin.Add({layer, 0, 0});
-    begin.Add(past_, 0);
-    begin.Add(0);
-    end.Add({layer + 1, 1, config_.kv_heads});
-    end.AddDim(mask_, 3);
-    end.Add(fresh->type.shape[3].constant());
-    Value* ends = end.Make();
-    auto held = [&] { return b_.Make("read_state", {{"input", state}}); };
-    Value* update = Expanded(b_, b_.Cast(fresh, DType::kFp16), {0});
-    Value* all =
-        b_.Make("slice_update",
-                {{"x", held()}, {"update", update}, {"begin", begin.Make()}, {"end", ends}});
-    b_.MakeAll("write_state", {{"input", state}, {"data", all}});
-    Value* mine =
-        b_.Make("slice_by_index",
-                {{"x", held()},
-                 {"begin", Ints({layer, 0, 0, 0, 0})},
-                 {"end", ends},
-                 {"begin_mask", Tensor::Vector<bool>({false, false, true, true, true})},
-                 {"end_mask", Tensor::Vector<bool>({false, false, true, false, true})},
-                 {"squeeze_mask", Tensor::Vector<bool>({true, true, false, false, false})}});
-    return Expanded(b_, b_.Cast(mine, DType::kFp32), {1});
+    return WithPast(b_, cache.state, layer, past_, mask_, fresh);
   }
 
   // Queries are [key/value heads, group, S, .], so keys and values need not be repeated.

@@ -17,9 +17,10 @@ Tensor ForDistances(int64_t most, F&& bucket) {
 
 }  // namespace
 
-Tensor BiasBuckets(int64_t most, int64_t buckets, int64_t max_distance) {
-  const int64_t half = buckets / 2, exact = half / 2;
+Tensor BiasBuckets(int64_t most, int64_t buckets, int64_t max_distance, bool one_sided) {
+  const int64_t half = one_sided ? buckets : buckets / 2, exact = half / 2;
   return ForDistances(most, [&](int64_t distance) {
+    if (one_sided) distance = std::max<int64_t>(distance, 0);
     const int64_t side = distance < 0 ? half : 0, far = std::abs(distance);
     if (far < exact) return side + far;
     float part = std::log(static_cast<float>(far) / static_cast<float>(exact));

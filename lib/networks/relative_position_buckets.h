@@ -12,8 +12,9 @@ namespace mlc::networks {
 // Returns T5's buckets (arXiv 1910.10683, section 2.1; transformers' modeling_mpnet.py,
 // relative_position_bucket): half of the buckets are for keys before the query, half for the
 // others. In each half, the first half of the buckets are for one distance each, the rest are
-// logarithmic up to `max_distance`.
-Tensor BiasBuckets(int64_t most, int64_t buckets, int64_t max_distance);
+// logarithmic up to `max_distance`. With `one_sided`, for decoders, all buckets are for keys up to the
+// query.
+Tensor BiasBuckets(int64_t most, int64_t buckets, int64_t max_distance, bool one_sided = false);
 
 // Returns DeBERTa's buckets plus `span`, within [0, 2 * span) (transformers'
 // modeling_deberta_v2.py, make_log_bucket_position): one distance each up to buckets / 2, then

@@ -66,13 +66,19 @@ text::ChatTemplate TemplateOf(const text::Tokenizer& tokenizer, const fs::path& 
 
 Conversation::Conversation(const fs::path& model, const ModelOptions& load,
                            const GenerateOptions& options, Diagnostics& diagnostics)
+    : Conversation(std::make_unique<Model>(model, load, diagnostics), options, diagnostics) {}
+
+Conversation::Conversation(std::unique_ptr<Model> model, const GenerateOptions& options,
+                           Diagnostics& diagnostics)
     : options_(Checked(options)),
       diagnostics_(diagnostics),
       variables_(std::make_unique<Json>(VariablesOf(options))) {
   const Clock::time_point begin = Clock::now();
-  model_.emplace(model, load, options.chat ? "--chat" : "--prompt", diagnostics);
-  load_ms_ = MillisecondsSince(begin);
-  tokenizer_.emplace(LoadTokenizer(options.tokenizer.empty() ? model : options.tokenizer));
+  const fs::path path = model->path();
+  const double read_ms = model->read_ms();
+  model_.emplace(std::move(model), options.chat ? "--chat" : "--prompt");
+  load_ms_ = read_ms + MillisecondsSince(begin);
+  tokenizer_.emplace(LoadTokenizer(options.tokenizer.empty() ? path : options.tokenizer));
   if (options.chat) template_.emplace(TemplateOf(*tokenizer_, options.chat_template));
   generator_.emplace(*model_, &*tokenizer_, options.sampling, options.stops);
   SetSystem(options.system);

@@ -23,6 +23,9 @@ class Conversation {
   // contradict each other, and those of LanguageModel, LoadTokenizer and ChatTemplate.
   Conversation(const std::filesystem::path& model, const ModelOptions& load,
                const GenerateOptions& options, Diagnostics& diagnostics);
+  // The same for a model that was read.
+  Conversation(std::unique_ptr<Model> model, const GenerateOptions& options,
+               Diagnostics& diagnostics);
   ~Conversation();
 
   // Continues a text, without a template. Error "usage" if it has no tokens or fills the context.

@@ -1,6 +1,7 @@
 #include "tools/driver/generate.h"
 
 #include "tools/driver/conversation.h"
+#include "tools/driver/sequence_generator.h"
 
 namespace mlc::driver {
 
@@ -22,7 +23,13 @@ double DecodeRate(const GenerateResult& result) { return Rate(result.decoded, re
 
 GenerateResult Generate(const std::filesystem::path& model, const ModelOptions& load,
                         const GenerateOptions& options, Diagnostics& diagnostics) {
-  Conversation conversation(model, load, options, diagnostics);
+  auto loaded = std::make_unique<Model>(model, load, diagnostics);
+  if (IsEncoderDecoder(*loaded->program())) return GenerateSequence(*loaded, options, diagnostics);
+  if (!options.has_prompt)
+    throw Error("usage", "{}: the model is no encoder-decoder",
+                options.audio.empty() ? "--tokens" : "--audio")
+        .Expected("a model that transcribes, such as Whisper");
+  Conversation conversation(std::move(loaded), options, diagnostics);
   return options.chat ? conversation.Say(options.prompt) : conversation.Continue(options.prompt);
 }
 

@@ -17,6 +17,14 @@ namespace mlc::driver {
 struct GenerateOptions {
   // Special tokens written in the prompt are recognised.
   std::string prompt;
+  // For encoder-decoders, in place of the prompt: the tokens or the sound to encode.
+  bool has_prompt = true;
+  std::vector<int64_t> tokens;
+  std::filesystem::path audio;  // WAV
+  // For Whisper: a language such as en (empty: detected), transcribe or translate, and whether to
+  // generate times.
+  std::string language, task;
+  bool timestamps = false;
   // Formats the prompt as a user message with the model's chat template, or with that in a file, and
   // further variables of it (JSON).
   bool chat = false;
@@ -40,6 +48,8 @@ struct GenerateResult {
   int64_t kept = 0;  // number of them that were already in the state
   std::string text;
   std::vector<int32_t> tokens;  // without the token that ended the answer
+  // Of an encoder-decoder: all tokens of the decoder, with those that begin and end the answer.
+  std::vector<int32_t> sequence;
   enum class Finish { kStop, kLength, kInterrupted } finish = Finish::kLength;
   std::string why;  // "token 2 (</s>)", "stop text", "--generate", "context", "interrupted"
   Executor executor;
@@ -53,7 +63,8 @@ std::string_view Name(GenerateResult::Finish finish);  // "stop", "length", "int
 double PrefillRate(const GenerateResult& result);      // tokens per second
 double DecodeRate(const GenerateResult& result);
 
-// Answers one prompt. Throws the errors of Conversation (tools/driver/conversation.h).
+// Answers one prompt, or generates with an encoder-decoder. Throws the errors of Conversation
+// (tools/driver/conversation.h) and of GenerateSequence (tools/driver/sequence_generator.h).
 GenerateResult Generate(const std::filesystem::path& model, const ModelOptions& load,
                         const GenerateOptions& options, Diagnostics& diagnostics);
 

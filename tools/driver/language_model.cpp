@@ -19,7 +19,10 @@ void RequireLanguageModel(const Function& function, std::string_view what) {
 
 LanguageModel::LanguageModel(const fs::path& path, const ModelOptions& options,
                              std::string_view what, Diagnostics& diagnostics)
-    : model_(std::make_unique<Model>(path, options, diagnostics)),
+    : LanguageModel(std::make_unique<Model>(path, options, diagnostics), what) {}
+
+LanguageModel::LanguageModel(std::unique_ptr<Model> model, std::string_view what)
+    : model_(std::move(model)),
       program_(model_->program()),
       function_(&model_->function()) {
   RequireLanguageModel(*function_, what);

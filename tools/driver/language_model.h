@@ -20,6 +20,8 @@ class LanguageModel {
   // what it is. `diagnostics` must outlive this object.
   LanguageModel(const std::filesystem::path& model, const ModelOptions& options,
                 std::string_view what, Diagnostics& diagnostics);
+  // The same for a model that was read.
+  LanguageModel(std::unique_ptr<Model> model, std::string_view what);
   // The same for a function that is loaded. `program` owns it.
   LanguageModel(std::shared_ptr<const Program> program, const Function& function,
                 std::shared_ptr<runtime::GuardedModel> instance, std::string_view what);

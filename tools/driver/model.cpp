@@ -1,5 +1,6 @@
 #include "tools/driver/model.h"
 
+#include "lib/support/milliseconds.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/run_passes.h"
 #include "tools/driver/runtimes.h"
@@ -56,8 +57,10 @@ Model::Model(const fs::path& path, const ModelOptions& options, Diagnostics& dia
                                              : engine::EngineOptions::Arithmetic::kFaithful);
   CheckOptions(path, options, units_);
   runtime_ = MakeRuntime(units_, {});
+  const auto begin = std::chrono::steady_clock::now();
   program_ = std::make_shared<Program>(
       ImportToRun(path, options.import, options.may_lack_sizes, diagnostics));
+  read_ms_ = MillisecondsSince(begin);
   function_ = options.function ? &FindFunction(*program_, *options.function) : program_->main();
 }
 

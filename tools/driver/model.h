@@ -69,6 +69,7 @@ class Model {
   const std::shared_ptr<const Program>& program() const { return program_; }
   const Function& function() const { return *function_; }
   bool is_source() const { return is_source_; }
+  double read_ms() const { return read_ms_; }  // the time of importing a file
   runtime::Units units() const { return units_; }
   engine::EngineOptions::Arithmetic arithmetic() const { return arithmetic_; }
   runtime::Capabilities capabilities() const { return runtime_->capabilities(); }
@@ -102,6 +103,7 @@ class Model {
   ModelOptions options_;
   Diagnostics& diagnostics_;
   bool is_source_ = false;
+  double read_ms_ = 0;
   runtime::Units units_ = runtime::Units::kReference;
   engine::EngineOptions::Arithmetic arithmetic_ = engine::EngineOptions::Arithmetic::kExact;
   std::shared_ptr<runtime::Runtime> runtime_;

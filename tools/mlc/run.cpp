@@ -10,6 +10,7 @@
 #include "tools/driver/json_results.h"
 #include "tools/driver/parity.h"
 #include "tools/driver/reports.h"
+#include "tools/driver/sequence_generator.h"
 #include "tools/driver/text_outputs.h"
 #include "tools/mlc/command.h"
 #include "tools/mlc/generated_inputs_report.h"
@@ -318,6 +319,13 @@ int RunModel(RunArguments& given, Session& session) {
       throw Error("usage", "--prompt, --perplexity and --similarity require a single model");
     return RunText(given.model, options, given.text, given.reports, session);
   }
+  if (given.models.size() == 1 && !options.tokens.empty() && !options.function &&
+      IsEncoderDecoder(given.model, options.import))
+    return RunSequence(given.model, options, given.text, given.reports, session);
+  for (const char* option : {"--generate", "--stop", "--temperature", "--top-k", "--top-p",
+                             "--min-p", "--repetition-penalty", "--chat", "--system"})
+    if (session.given.contains(option))
+      throw Error("usage", "{} requires --prompt or --prompt-file", option);
   if (given.models.size() > 1) return RunPair(given, options, session);
   if (options.sweep) return RunSweep(given, options, session);
   options.trace = std::make_shared<Trace>(ProcessTime());

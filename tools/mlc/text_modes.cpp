@@ -31,6 +31,7 @@ void AddMode(const Executor& by, Json& json) {
 }
 
 std::string PromptOf(const TextArguments& text) {
+  if (!text.prompt && text.prompt_file.empty()) return "";
   if (text.prompt) return *text.prompt;
   const auto file = MappedFile::Open(text.prompt_file);
   std::string_view prompt = AsText(file->bytes());
@@ -44,6 +45,7 @@ Json GeneratedJson(const GenerateResult& result) {
   json["prompt_tokens"] = result.prompt_tokens;
   json["text"] = result.text;
   json["tokens"] = result.tokens;
+  if (!result.sequence.empty()) json["generated_ids"] = result.sequence;
   json["finish"] = Name(result.finish);
   json["why"] = result.why;
   AddMode(result.executor, json);
@@ -59,6 +61,8 @@ int RunPrompt(const fs::path& model, const BenchmarkOptions& run, const TextArgu
               const std::vector<fs::path>& reports, Session& session) {
   GenerateOptions options = text.generate;
   options.prompt = PromptOf(text);
+  options.has_prompt = text.prompt || !text.prompt_file.empty();
+  options.tokens = run.tokens;
   options.sampling.seed = run.make_up.seed;
   // Interrupts are caught only once text is generated; until then they end the process.
   std::optional<FirstInterrupt> interrupt;
@@ -88,8 +92,11 @@ int RunPrompt(const fs::path& model, const BenchmarkOptions& run, const TextArgu
     PrintDocument(GeneratedJson(result));
   } else {
     ShowPiece("\n");
-    fmt::print(stderr, "prompt: {}, {:.1f} tokens/s\n",
-               Counted(std::ssize(result.prompt_tokens), "token"), PrefillRate(result));
+    if (result.sequence.empty())
+      fmt::print(stderr, "prompt: {}, {:.1f} tokens/s\n",
+                 Counted(std::ssize(result.prompt_tokens), "token"), PrefillRate(result));
+    else
+      fmt::print(stderr, "encoder: {:.1f} ms\n", result.prefill_ms);
     fmt::print(stderr, "answer: {}{}, ended by {}; {}\n",
                Counted(std::ssize(result.tokens), "token"),
                result.decoded > 0 ? fmt::format(", {:.1f} tokens/s", DecodeRate(result)) : "",
@@ -227,7 +234,19 @@ std::vector<Option> TextTable(TextArguments& into) {
                        [&into](const std::string& text) { into.prompt = text; }}),
                {"--prompt-file", "FILE",
                 "read the prompt from a file, without the newline at its end (default: none)",
-                Into(into.prompt_file)}});
+                Into(into.prompt_file)},
+               Common({"--audio", "FILE",
+                       "sound that Whisper or Moonshine transcribes: a WAV file of 16 kHz "
+                       "(default: none)",
+                       Into(into.generate.audio)}),
+               {"--language", "CODE",
+                "language of the sound for Whisper, such as en (default: detected)",
+                [&into](const std::string& text) { into.generate.language = text; }},
+               {"--task", "transcribe|translate",
+                "task of Whisper, which translates to English (default: transcribe)",
+                [&into](const std::string& text) { into.generate.task = text; }},
+               {"--timestamps", "", "let Whisper generate the times of what is said",
+                Switch(into.generate.timestamps)}});
   Append(GenerateTable(into.generate), table);
   Append(
       Grouped(OptionGroup::kLanguage,
@@ -251,13 +270,18 @@ std::string TextNotes() {
 }
 
 void CheckText(const TextArguments& text, const Session& session) {
-  if (int64_t{text.prompt.has_value()} + !text.prompt_file.empty() + !text.perplexity.empty() +
+  if (int64_t{text.prompt.has_value()} + !text.prompt_file.empty() +
+          !text.generate.audio.empty() + !text.perplexity.empty() +
           !text.similarity.empty() + session.given.contains("--text") >
       1)
     throw Error(
         "usage",
-        "--prompt, --prompt-file, --perplexity, --text and --similarity cannot be combined");
-  if (!text.prompted() && !text.conversation())
+        "--prompt, --prompt-file, --audio, --perplexity, --text and --similarity cannot be "
+        "combined");
+  if (text.generate.audio.empty())
+    for (const char* option : {"--language", "--task", "--timestamps"})
+      if (session.given.contains(option)) throw Error("usage", "{} requires --audio", option);
+  if (!text.prompted() && !text.conversation() && !session.given.contains("--tokens"))
     for (const char* option :
          {"--generate", "--chat", "--system", "--chat-template", "--chat-variables", "--stop",
           "--temperature", "--top-k", "--top-p", "--min-p", "--repetition-penalty"})
@@ -267,7 +291,8 @@ void CheckText(const TextArguments& text, const Session& session) {
   if (text.conversation() && session.json)
     throw Error("usage",
                 "--json requires --prompt or --prompt-file: a conversation is no document");
-  if (!text.generate.tokenizer.empty() && !text.given() && !session.given.contains("--text"))
+  if (!text.generate.tokenizer.empty() && !text.given() && !session.given.contains("--text") &&
+      !session.given.contains("--tokens"))
     throw Error("usage", "--tokenizer requires a text: --prompt, --chat, --text or --similarity");
 }
 
@@ -283,7 +308,8 @@ int RunText(const fs::path& model, const BenchmarkOptions& run, const TextArgume
        "--p99-budget", "--memory-mark", "--compare", "--operations", "--budget", "--profile"},
       fmt::format("{} replaces inputs", perplexity        ? "--perplexity"
                                         : similarity      ? "--similarity"
-                                        : text.prompted() ? "--prompt"
+                                        : !text.generate.audio.empty() ? "--audio"
+                                  : text.prompted() ? "--prompt"
                                                           : "--chat"),
       session);
   if (run.sweep) throw Error("usage", "--units sweep requires inputs or --tokens");
@@ -298,6 +324,16 @@ int RunText(const fs::path& model, const BenchmarkOptions& run, const TextArgume
   }
   return perplexity ? RunPerplexity(model, run, text, reports, session)
                     : RunPrompt(model, run, text, reports, session);
+}
+
+int RunSequence(const fs::path& model, const BenchmarkOptions& run, const TextArguments& text,
+                const std::vector<fs::path>& reports, Session& session) {
+  Refuse({"--input", "--input-range", "--text-pair", "--step", "--output-dir", "--output",
+          "--require-units", "--iterations", "--warmup", "--jobs", "--soak", "--warm-load",
+          "--p99-budget", "--memory-mark", "--compare", "--operations", "--budget", "--profile",
+          "--trace", "--baseline", "--history"},
+         "an encoder-decoder generates from --tokens", session);
+  return RunPrompt(model, run, text, reports, session);
 }
 
 int VerifyText(const fs::path& source, const fs::path& package, const VerifyOptions& options,

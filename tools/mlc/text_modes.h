@@ -22,7 +22,7 @@ struct TextArguments {
   std::filesystem::path perplexity;     // a text file
   std::vector<std::string> similarity;  // two texts
 
-  bool prompted() const { return prompt || !prompt_file.empty(); }
+  bool prompted() const { return prompt || !prompt_file.empty() || !generate.audio.empty(); }
   // --chat without a prompt.
   bool conversation() const { return generate.chat && !prompted() && perplexity.empty(); }
   bool given() const {
@@ -43,6 +43,11 @@ void ShowPiece(std::string_view piece);
 int RunText(const std::filesystem::path& model, const BenchmarkOptions& run,
             const TextArguments& text, const std::vector<std::filesystem::path>& reports,
             Session& session);
+
+// Generates with an encoder-decoder from run.tokens, which replace the prompt. Errors of RunText.
+int RunSequence(const std::filesystem::path& model, const BenchmarkOptions& run,
+                const TextArguments& text, const std::vector<std::filesystem::path>& reports,
+                Session& session);
 
 // `mlc verify SOURCE PACKAGE --text FILE`.
 int VerifyText(const std::filesystem::path& source, const std::filesystem::path& package,

@@ -1,0 +1,284 @@
+#include "frontends/safetensors/encoder_decoders.h"
+
+#include <cmath>
+
+#include "frontends/safetensors/activation_names.h"
+#include "frontends/safetensors/encoder_decoder_rows.h"
+#include "frontends/safetensors/folder_weights.h"
+
+namespace mlc::safetensors {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using SequenceConfig = networks::EncoderDecoderConfig;
+
+// The keys of generation_config.json that affect which tokens are generated.
+constexpr const char* kGenerationKeys[] = {
+    "alignment_heads", "bad_words_ids", "begin_suppress_tokens", "bos_token_id",
+    "decoder_start_token_id", "early_stopping", "eos_token_id", "forced_bos_token_id",
+    "forced_decoder_ids", "forced_eos_token_id", "is_multilingual", "lang_to_id", "length_penalty",
+    "max_initial_timestamp_index", "max_length", "max_new_tokens", "min_length", "min_new_tokens",
+    "no_repeat_ngram_size", "no_timestamps_token_id", "num_beams", "pad_token_id",
+    "prev_sot_token_id", "repetition_penalty", "return_timestamps", "suppress_tokens",
+    "task_to_id"};
+
+// Returns the settings of generation_config.json, or else those of config.json.
+std::string GenerationSettings(const Folder& folder, const Config& json,
+                               std::vector<fs::path>* read) {
+  const fs::path file = folder.path() / "generation_config.json";
+  std::error_code nowhere;
+  Config settings = json;
+  if (fs::exists(file, nowhere)) {
+    settings = Config::Read(file);
+    if (read) read->push_back(file);
+  }
+  std::string text;
+  for (const char* key : kGenerationKeys)
+    if (settings.has(key))
+      text += fmt::format("{}\"{}\": {}", text.empty() ? "" : ", ", key, settings.Json(key));
+  return "{" + text + "}";
+}
+
+class SequenceImporter {
+ public:
+  SequenceImporter(const Folder& folder, const EncoderDecoderRow& row)
+      : folder_(folder),
+        row_(row),
+        json_(folder.config().WithDefaults(row.defaults)),
+        weights_(folder, {"model.", ""}, EncoderDecoderNames(row.family)) {}
+
+  Program Run(const ImportOptions& options, Diagnostics& diagnostics,
+              std::vector<fs::path>* read) {
+    CheckHead();
+    config_.input = row_.input;
+    config_.positions = row_.positions;
+    config_.position_offset = row_.position_offset;
+    config_.pre_norms = row_.pre_norms;
+    config_.final_norms = row_.final_norms;
+    config_.normed_embeddings = row_.normed_embeddings;
+    switch (row_.family) {
+      case SequenceFamily::kT5:
+        ReadT5();
+        break;
+      case SequenceFamily::kBart:
+        ReadBart();
+        break;
+      case SequenceFamily::kWhisper:
+        ReadWhisper(read);
+        break;
+      case SequenceFamily::kMoonshine:
+        ReadMoonshine();
+        break;
+    }
+    const networks::NetworkWeights own = weights_.ForNetwork();
+    const bool tied = Tied();
+    const networks::NetworkWeights found{
+        .find =
+            [&](const std::string& name) {
+              return tied && name == kOutputName ? Tensor() : own.find(name);
+            },
+        .name = own.name};
+    Program program = networks::BuildEncoderDecoder(config_, found, options, diagnostics);
+    weights_.CheckAllUsed(IsLeftOverOfSequences);
+    const bool speech = row_.input != SequenceConfig::Input::kTokens;
+    program.interface.metadata = {
+        {"co.huggingface.exporters.task",
+         speech ? "automatic-speech-recognition" : "text2text-generation"},
+        {kGenerationSettings, GenerationSettings(folder_, json_, read)}};
+    return program;
+  }
+
+ private:
+  static constexpr const char* kOutputName = "output.weight";
+
+  [[noreturn]] void Refuse(const std::string& key, const std::string& expected) const {
+    throw Error("unsupported-architecture", "\"{}\" is {}", json_.KeyPath(key), json_.Json(key))
+        .At({json_.file(), fmt::format("key \"{}\"", json_.KeyPath(key))})
+        .Expected(expected);
+  }
+  void CheckHead() const {
+    const std::string architecture = folder_.architecture();
+    if (!architecture.empty() && !architecture.ends_with("ForConditionalGeneration") &&
+        architecture != "MarianMTModel")
+      Refuse("architectures", "...ForConditionalGeneration, MarianMTModel");
+  }
+
+  // Copies of shared tables, and tables that are computed.
+  static bool IsLeftOverOfSequences(std::string_view name) {
+    for (std::string_view end : {"embed_tokens.weight", "shared.weight", "lm_head.weight",
+                                 "proj_out.weight", "embed_positions.weights",
+                                 "embed_positions.weight", "embed_positions._float_tensor",
+                                 "rotary_emb.inv_freq"})
+      if (name.ends_with(end)) return true;
+    // In old files of T5 (transformers' modeling_t5.py, _keys_to_ignore_on_load_unexpected).
+    return name.find("EncDecAttention.relative_attention_bias") != std::string_view::npos;
+  }
+
+  // Returns whether logits use the embeddings of the decoder. Version 5 writes tie_word_embeddings
+  // for all T5 models, tied or not; it also writes scale_decoder_outputs.
+  bool Tied() const {
+    if (!weights_.Has(kOutputName)) {
+      // Version 5 does not look at the key either if the tensor is missing.
+      return true;
+    }
+    if (json_.has("scale_decoder_outputs")) return false;
+    return json_.Bool("tie_word_embeddings");
+  }
+
+  void ReadT5() {
+    config_.norm = networks::NormKind::kRms;
+    config_.epsilon = json_.Number("layer_norm_epsilon");
+    config_.attention_scale = 1;
+    config_.buckets = json_.Int("relative_attention_num_buckets");
+    config_.max_distance = json_.Int("relative_attention_max_distance");
+    SequenceConfig::Side side{.layers = json_.Int("num_layers"),
+                              .width = json_.Int("d_model"),
+                              .heads = json_.Int("num_heads"),
+                              .head_dim = json_.Int("d_kv"),
+                              .feed_forward = json_.Int("d_ff"),
+                              .vocabulary = json_.Int("vocab_size"),
+                              .most = json_.Int("n_positions")};
+    const std::string kind = json_.Text("feed_forward_proj");
+    side.gated = kind.starts_with("gated-");
+    // "gated-gelu" means the tanh approximation (transformers' configuration_t5.py).
+    const std::string activation =
+        kind == "gated-gelu" ? "gelu_new" : kind.substr(side.gated ? 6 : 0);
+    side.activation = ActivationOf(
+        Config::Parse(fmt::format("{{\"feed_forward_proj\": \"{}\"}}",
+                                  activation.find_first_of("\"\\\n") == std::string::npos
+                                      ? activation
+                                      : std::string("?")),
+                      json_.file()),
+        "feed_forward_proj");
+    config_.encoder = config_.decoder = side;
+    config_.decoder.layers = json_.Int("num_decoder_layers", side.layers);
+    bool scaled = json_.Bool("scale_decoder_outputs", json_.Bool("tie_word_embeddings"));
+    // Version 5 ties all mT5 models, and scales none.
+    if (row_.model_type == "mt5" && json_.Text("transformers_version", "").starts_with("5."))
+      scaled = json_.Bool("scale_decoder_outputs", false);
+    if (scaled) config_.logit_scale = 1 / std::sqrt(static_cast<double>(side.width));
+  }
+
+  SequenceConfig::Side BartSide(const std::string& side) const {
+    return {.layers = json_.Int(side + "_layers"),
+            .width = json_.Int("d_model"),
+            .heads = json_.Int(side + "_attention_heads"),
+            .feed_forward = json_.Int(side + "_ffn_dim"),
+            .vocabulary = json_.Int("vocab_size"),
+            .most = json_.Int("max_position_embeddings", 0),
+            .activation = ActivationOf(json_, "activation_function")};
+  }
+  void ReadBart() {
+    config_.encoder = BartSide("encoder");
+    config_.decoder = BartSide("decoder");
+    if (!json_.Bool("share_encoder_decoder_embeddings", true))
+      config_.decoder.vocabulary = json_.Int("decoder_vocab_size", config_.decoder.vocabulary);
+    if (row_.takes_scale && json_.Bool("scale_embedding"))
+      config_.embedding_scale = std::sqrt(static_cast<double>(config_.encoder.width));
+  }
+
+  void ReadWhisper(std::vector<fs::path>* read) {
+    config_.encoder = BartSide("encoder");
+    config_.decoder = BartSide("decoder");
+    config_.encoder.most = json_.Int("max_source_positions");
+    config_.decoder.most = json_.Int("max_target_positions");
+    config_.bands = json_.Int("num_mel_bins");
+    ReadOldDefaults();
+    config_.mel = networks::MelSpectrogram{.bands = config_.bands};
+    const fs::path file = folder_.path() / "preprocessor_config.json";
+    std::error_code nowhere;
+    if (!fs::exists(file, nowhere)) return;
+    const Config features = Config::Read(file);
+    if (read) read->push_back(file);
+    config_.mel->window = features.Int("n_fft", config_.mel->window);
+    config_.mel->hop = features.Int("hop_length", config_.mel->hop);
+    config_.mel->rate = features.Int("sampling_rate", config_.mel->rate);
+    if (const int64_t bands = features.Int("feature_size", config_.bands); bands != config_.bands)
+      throw Error("bad-file", "\"feature_size\" is {}, but the encoder takes {} mel bands", bands,
+                  config_.bands)
+          .At({features.file(), "key \"feature_size\""});
+  }
+  // Up to version 4.33, WhisperConfig was d 256, 6 layers, 4 heads; the size of a norm tells which
+  // defaults are meant.
+  void ReadOldDefaults() {
+    if (folder_.config().has("d_model")) return;
+    const Tensor norm = weights_.Find("decoder.norm.weight");
+    constexpr int64_t kOldWidth = 256;
+    if (!norm || norm.size() != kOldWidth) return;
+    for (auto [name, side] :
+         {std::pair{"encoder", &config_.encoder}, {"decoder", &config_.decoder}}) {
+      side->width = kOldWidth;
+      if (!folder_.config().has(fmt::format("{}_layers", name))) side->layers = 6;
+      if (!folder_.config().has(fmt::format("{}_attention_heads", name))) side->heads = 4;
+    }
+  }
+
+  void ReadMoonshine() {
+    for (auto [name, side] :
+         {std::pair{"encoder", &config_.encoder}, {"decoder", &config_.decoder}}) {
+      const std::string own = std::string(name) + "_";
+      side->layers = json_.Int(own + "num_hidden_layers");
+      side->width = json_.Int("hidden_size");
+      side->heads = json_.Int(own + "num_attention_heads");
+      side->kv_heads = json_.Int(own + "num_key_value_heads", side->heads);
+      side->feed_forward = json_.Int("intermediate_size");
+      side->vocabulary = json_.Int("vocab_size");
+      side->most = json_.Int("max_position_embeddings");
+      side->activation = ActivationOf(json_, own + "hidden_act");
+    }
+    config_.decoder.gated = true;
+    const Config rope =
+        json_.has("rope_parameters") ? json_.Object("rope_parameters") : json_;
+    if (rope.has("rope_type") && rope.Text("rope_type") != "default")
+      throw Error("unsupported-architecture", "\"rope_type\" is \"{}\"", rope.Text("rope_type"))
+          .At({json_.file(), "key \"rope_parameters\""})
+          .Expected("\"default\"");
+    if (json_.has("rope_scaling")) Refuse("rope_scaling", "none");
+    config_.rotary_theta = rope.Number("rope_theta", json_.Number("rope_theta"));
+    const double part =
+        rope.Number("partial_rotary_factor", json_.Number("partial_rotary_factor"));
+    if (config_.decoder.heads < 1 || !(part > 0 && part <= 1)) return;  // rejected by the builder
+    // An odd number of dimensions has one more, which makes the last pair.
+    const auto size = static_cast<int64_t>(
+        static_cast<double>(config_.decoder.width / config_.decoder.heads) * part);
+    config_.rotary_base_size = size;
+    config_.rotary_size = (size + 1) / 2 * 2;
+  }
+
+  const Folder& folder_;
+  const EncoderDecoderRow& row_;
+  const Config json_;
+  FolderWeights weights_;
+  SequenceConfig config_;
+};
+
+}  // namespace
+
+bool IsEncoderDecoder(const Config& config) {
+  const EncoderDecoderRow* row = FindEncoderDecoderRow(config);
+  if (!row) return false;
+  // T5's encoder alone is a text encoder.
+  if (config.kind("architectures") != Config::Kind::kList) return true;
+  const std::vector<std::string> heads = config.Texts("architectures");
+  return heads.empty() || !heads[0].ends_with("EncoderModel");
+}
+
+std::set<std::string> EncoderDecoderModelTypes() {
+  std::set<std::string> types;
+  for (const EncoderDecoderRow& row : EncoderDecoderRows()) types.emplace(row.model_type);
+  return types;
+}
+
+Program ImportEncoderDecoder(const Folder& folder, const ImportOptions& options,
+                             Diagnostics& diagnostics, std::vector<fs::path>* read) {
+  const EncoderDecoderRow* row = FindEncoderDecoderRow(folder.config());
+  MLC_CHECK(row, "no row for {}", folder.model_type());
+  if (options.target && *options.target < Opset::kIos18)
+    throw Error("target-too-old", "decoders keep their cache in states, and functions share weights")
+        .Expected("iOS18 or later");
+  return SequenceImporter(folder, *row).Run(options, diagnostics, read);
+}
+
+}  // namespace mlc::safetensors

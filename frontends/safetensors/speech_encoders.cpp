@@ -1,0 +1,277 @@
+#include "frontends/safetensors/speech_encoders.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "frontends/safetensors/activation_names.h"
+#include "frontends/safetensors/folder_weights.h"
+#include "lib/networks/speech_encoder.h"
+
+namespace mlc::safetensors {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using SpeechHead = networks::SpeechEncoderConfig::Head;
+
+// The defaults of transformers' Wav2Vec2Config, HubertConfig, WavLMConfig and UniSpeechConfig.
+constexpr std::string_view kSpeechDefaults = R"({"vocab_size": 32, "hidden_size": 768,
+    "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072,
+    "hidden_act": "gelu", "layer_norm_eps": 1e-5, "feat_extract_norm": "group",
+    "feat_extract_activation": "gelu", "conv_dim": [512, 512, 512, 512, 512, 512, 512],
+    "conv_stride": [5, 2, 2, 2, 2, 2, 2], "conv_kernel": [10, 3, 3, 3, 3, 2, 2],
+    "conv_bias": false, "num_conv_pos_embeddings": 128, "num_conv_pos_embedding_groups": 16,
+    "do_stable_layer_norm": false, "classifier_proj_size": 256, "use_weighted_layer_sum": false,
+    "add_adapter": false, "adapter_kernel_size": 3, "adapter_stride": 2, "num_adapter_layers": 3,
+    "feat_proj_layer_norm": true, "conv_pos_batch_norm": false, "num_buckets": 320,
+    "max_bucket_distance": 800})";
+
+struct SpeechRow {
+  std::string_view model_type, prefix;
+  bool gated_distances = false;
+  bool adapters = false;         // reads adapter_attn_dim and add_adapter
+  bool feature_options = false;  // reads feat_proj_layer_norm and conv_pos_batch_norm
+};
+constexpr SpeechRow kSpeechRows[] = {
+    {.model_type = "hubert", .prefix = "hubert.", .feature_options = true},
+    {.model_type = "unispeech", .prefix = "unispeech.", .adapters = true},
+    {.model_type = "unispeech-sat", .prefix = "unispeech_sat.", .adapters = true},
+    {.model_type = "wav2vec2", .prefix = "wav2vec2.", .adapters = true},
+    {.model_type = "wavlm", .prefix = "wavlm.", .gated_distances = true, .adapters = true},
+};
+
+struct SpeechHeadRow {
+  std::string_view suffix;  // of the architecture's name: Wav2Vec2ForCTC
+  SpeechHead head;
+  std::string_view name;  // of the head's tensors
+};
+constexpr SpeechHeadRow kSpeechHeads[] = {
+    {"ForCTC", SpeechHead::kFrames, "lm_head"},
+    {"ForAudioFrameClassification", SpeechHead::kFrames, "classifier"},
+    {"ForSequenceClassification", SpeechHead::kSequence, "classifier"},
+    {"ForPreTraining", SpeechHead::kHidden, ""},
+    {"Model", SpeechHead::kHidden, ""},
+};
+
+// Names of both generations of torch's weight normalisation, and of transformers' modules.
+const std::vector<TensorName> kSpeechNames = {
+    {"features.{}.conv", "feature_extractor.conv_layers.{}.conv"},
+    {"features.{}.norm", "feature_extractor.conv_layers.{}.layer_norm"},
+    {"projection.norm", "feature_projection.layer_norm"},
+    {"projection.weight", "feature_projection.projection.weight"},
+    {"projection.bias", "feature_projection.projection.bias"},
+    {"positions.conv.weight_g", "encoder.pos_conv_embed.conv.weight_g"},
+    {"positions.conv.weight_g", "encoder.pos_conv_embed.conv.parametrizations.weight.original0"},
+    {"positions.conv.weight_v", "encoder.pos_conv_embed.conv.weight_v"},
+    {"positions.conv.weight_v", "encoder.pos_conv_embed.conv.parametrizations.weight.original1"},
+    {"positions.conv.weight", "encoder.pos_conv_embed.conv.weight"},
+    {"positions.conv.bias", "encoder.pos_conv_embed.conv.bias"},
+    {"positions.norm", "encoder.pos_conv_embed.batch_norm"},
+    {"norm", "encoder.layer_norm"},
+    {"layer.{}.query", "encoder.layers.{}.attention.q_proj"},
+    {"layer.{}.key", "encoder.layers.{}.attention.k_proj"},
+    {"layer.{}.value", "encoder.layers.{}.attention.v_proj"},
+    {"layer.{}.attention", "encoder.layers.{}.attention.out_proj"},
+    {"layer.{}.attention_norm", "encoder.layers.{}.layer_norm"},
+    {"layer.{}.up", "encoder.layers.{}.feed_forward.intermediate_dense"},
+    {"layer.{}.down", "encoder.layers.{}.feed_forward.output_dense"},
+    {"layer.{}.norm", "encoder.layers.{}.final_layer_norm"},
+    {"layer.{}.adapter.norm", "encoder.layers.{}.adapter_layer.norm"},
+    {"layer.{}.adapter.down", "encoder.layers.{}.adapter_layer.linear_1"},
+    {"layer.{}.adapter.up", "encoder.layers.{}.adapter_layer.linear_2"},
+    {"layer.{}.gate", "encoder.layers.{}.attention.gru_rel_pos_linear"},
+    {"layer.{}.gate_scale", "encoder.layers.{}.attention.gru_rel_pos_const"},
+    {"distances", "encoder.layers.0.attention.rel_attn_embed"},
+    {"output.projection", "adapter.proj"},
+    {"output.norm", "adapter.proj_layer_norm"},
+    {"output.{}", "adapter.layers.{}.conv"},
+};
+
+const SpeechRow* FindSpeechRow(const Config& config) {
+  const std::string type = config.Text("model_type", "");
+  for (const SpeechRow& row : kSpeechRows)
+    if (row.model_type == type) return &row;
+  return nullptr;
+}
+
+// Training uses these tensors, and the network does not.
+bool IsLeftOverOfSpeech(std::string_view name) {
+  for (std::string_view part : {"masked_spec_embed", "quantizer.", "project_q.", "project_hid.",
+                                "label_embeddings_concat", "final_proj."})
+    if (name.find(part) != std::string_view::npos) return true;
+  return false;
+}
+
+class SpeechImporter {
+ public:
+  SpeechImporter(const Folder& folder, const SpeechRow& row)
+      : folder_(folder), json_(folder.config().WithDefaults(kSpeechDefaults)), row_(row) {}
+
+  Program Run(const ImportOptions& options, Diagnostics& diagnostics,
+              std::vector<fs::path>* read) {
+    const SpeechHeadRow& head = HeadOf();
+    ReadConfig(head.head);
+    std::vector<TensorName> names = kSpeechNames;
+    const std::string weight = fmt::format("{}.weight", head.name),
+                      bias = fmt::format("{}.bias", head.name);
+    names.push_back({"head.weight", weight});
+    names.push_back({"head.bias", bias});
+    names.push_back({"head.projection", "projector"});
+    FolderWeights weights(folder_, {std::string(row_.prefix), ""}, names);
+    if (head.name.empty()) ReadHeadless(weights);
+    std::optional<Folder> adapter = ReadAdapter(weights, read);
+    // The head of a language has its own number of tokens.
+    if (adapter && config_.head == SpeechHead::kFrames) config_.labels = -1;
+    std::optional<FolderWeights> language;
+    if (adapter) language.emplace(*adapter, std::vector<std::string>{"", std::string(row_.prefix)},
+                                  names);
+    const networks::NetworkWeights own = weights.ForNetwork();
+    const networks::NetworkWeights found{
+        .find =
+            [&](const std::string& name) {
+              if (!language || !language->Has(name)) return own.find(name);
+              own.find(name);  // the folder's tensor counts as used
+              return language->Find(name);
+            },
+        .name =
+            [&](const std::string& name) {
+              return language && language->Has(name) ? language->Name(name) : own.name(name);
+            }};
+    Program program = networks::BuildSpeechEncoder(config_, found, options, diagnostics);
+    weights.CheckAllUsed(IsLeftOverOfSpeech);
+    return program;
+  }
+
+ private:
+  [[noreturn]] void Refuse(const std::string& key, const std::string& expected) const {
+    throw Error("unsupported-architecture", "\"{}\" is {}", json_.KeyPath(key), json_.Json(key))
+        .At({json_.file(), fmt::format("key \"{}\"", json_.KeyPath(key))})
+        .Expected(expected);
+  }
+
+  const SpeechHeadRow& HeadOf() const {
+    const std::string architecture = folder_.architecture();
+    std::vector<std::string> known;
+    for (const SpeechHeadRow& row : kSpeechHeads) {
+      if (architecture.ends_with(row.suffix)) return row;
+      known.push_back("..." + std::string(row.suffix));
+    }
+    if (architecture.empty()) return kSpeechHeads[std::size(kSpeechHeads) - 1];
+    Refuse("architectures", fmt::format("{}", fmt::join(known, ", ")));
+  }
+
+  // Tensors of a head that earlier training left behind are not used.
+  void ReadHeadless(FolderWeights& weights) const {
+    for (const char* name : {"lm_head.weight", "lm_head.bias"})
+      if (folder_.has(name)) weights.Use(name);
+  }
+
+  void ReadConfig(SpeechHead head) {
+    config_.head = head;
+    const std::string norm = json_.Text("feat_extract_norm");
+    if (norm != "group" && norm != "layer") Refuse("feat_extract_norm", "\"group\" or \"layer\"");
+    config_.group_norm = norm == "group";
+    config_.activation = ActivationOf(json_, "hidden_act");
+    config_.feature_activation = ActivationOf(json_, "feat_extract_activation");
+    const std::vector<int64_t> channels = json_.Ints("conv_dim"), taps = json_.Ints("conv_kernel"),
+                               strides = json_.Ints("conv_stride");
+    for (auto [key, list] : {std::pair{"conv_kernel", &taps}, {"conv_stride", &strides}})
+      if (list->size() != channels.size())
+        throw Error("bad-file", "\"{}\" has {} numbers, \"conv_dim\" has {}", key, list->size(),
+                    channels.size())
+            .At({json_.file(), fmt::format("key \"{}\"", key)});
+    for (size_t i = 0; i < channels.size(); ++i)
+      config_.convolutions.push_back({channels[i], taps[i], strides[i]});
+    config_.pre_norms = json_.Bool("do_stable_layer_norm");
+    config_.layers = json_.Int("num_hidden_layers");
+    config_.width = json_.Int("hidden_size");
+    config_.heads = json_.Int("num_attention_heads");
+    config_.feed_forward = json_.Int("intermediate_size");
+    config_.position_taps = json_.Int("num_conv_pos_embeddings");
+    config_.position_groups = json_.Int("num_conv_pos_embedding_groups");
+    config_.epsilon = json_.Number("layer_norm_eps");
+    config_.weighted_layers =
+        head != SpeechHead::kHidden && json_.Bool("use_weighted_layer_sum");
+    config_.projected = json_.Int("classifier_proj_size");
+    config_.labels = folder_.architecture().ends_with("ForCTC") ? json_.Int("vocab_size") : Labels();
+    if (row_.feature_options) {
+      config_.normed_features = json_.Bool("feat_proj_layer_norm");
+      config_.batch_norm = json_.Bool("conv_pos_batch_norm");
+      config_.weight_norm = !config_.batch_norm;
+    }
+    if (row_.adapters) {
+      // Only layers with norms of their inputs have this adapter.
+      if (config_.pre_norms) config_.adapter = json_.Int("adapter_attn_dim", 0);
+      if (json_.Bool("add_adapter")) {
+        config_.output_adapters = json_.Int("num_adapter_layers");
+        config_.output_taps = json_.Int("adapter_kernel_size");
+        config_.output_stride = json_.Int("adapter_stride");
+        config_.output_width = json_.Int("output_hidden_size", config_.width);
+      }
+    }
+    config_.gated_distances = row_.gated_distances;
+    config_.buckets = json_.Int("num_buckets");
+    config_.max_distance = json_.Int("max_bucket_distance");
+  }
+  int64_t Labels() const {
+    if (json_.has("id2label")) return std::ssize(json_.Object("id2label").keys());
+    return json_.Int("num_labels", 2);
+  }
+
+  // Massively multilingual models store the adapters and the head of each language in a file of their
+  // own. transformers reads the file of target_lang; without that key, the model has those of one
+  // language itself.
+  std::optional<Folder> ReadAdapter(const FolderWeights& weights,
+                                    std::vector<fs::path>* read) const {
+    constexpr std::string_view kBefore = "adapter.", kAfter = ".safetensors";
+    if (config_.adapter == 0) return std::nullopt;
+    std::vector<std::string> languages;
+    std::error_code error;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder_.path(), error)) {
+      const std::string name = entry.path().filename().string();
+      if (name.starts_with(kBefore) && name.ends_with(kAfter) &&
+          name.size() > kBefore.size() + kAfter.size())
+        languages.push_back(
+            name.substr(kBefore.size(), name.size() - kBefore.size() - kAfter.size()));
+    }
+    std::ranges::sort(languages);
+    std::string wanted = json_.Text("target_lang", "");
+    if (wanted.empty() && weights.Has("layer.0.adapter.down.weight")) return std::nullopt;
+    if (wanted.empty() && languages.size() == 1) wanted = languages[0];
+    if (std::ranges::find(languages, wanted) == languages.end())
+      throw Error("missing-tensor", "the folder has no adapter of the language \"{}\"", wanted)
+          .At({json_.file(), "key \"target_lang\""})
+          .Expected(languages.empty() ? "a file adapter.LANGUAGE.safetensors"
+                                      : fmt::format("{}", fmt::join(languages, ", ")));
+    const fs::path file = folder_.path() / fmt::format("{}{}{}", kBefore, wanted, kAfter);
+    if (read) read->push_back(file);
+    return Folder::Open(file);
+  }
+
+  const Folder& folder_;
+  const Config json_;
+  const SpeechRow& row_;
+  networks::SpeechEncoderConfig config_;
+};
+
+}  // namespace
+
+bool IsSpeechEncoder(const Config& config) { return FindSpeechRow(config) != nullptr; }
+
+std::set<std::string> SpeechEncoderModelTypes() {
+  std::set<std::string> types;
+  for (const SpeechRow& row : kSpeechRows) types.emplace(row.model_type);
+  return types;
+}
+
+Program ImportSpeechEncoder(const Folder& folder, const ImportOptions& options,
+                            Diagnostics& diagnostics, std::vector<fs::path>* read) {
+  const SpeechRow* row = FindSpeechRow(folder.config());
+  MLC_CHECK(row, "no row for {}", folder.model_type());
+  return SpeechImporter(folder, *row).Run(options, diagnostics, read);
+}
+
+}  // namespace mlc::safetensors

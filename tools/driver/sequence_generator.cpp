@@ -1,0 +1,383 @@
+#include "tools/driver/sequence_generator.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "frontends/safetensors/encoder_decoders.h"
+#include "lib/media/sound.h"
+#include "lib/support/milliseconds.h"
+#include "lib/text/tokenizer.h"
+#include "tools/driver/frontends.h"
+#include "tools/driver/supplied_tensors.h"
+#include "tools/driver/tokenizer.h"
+
+namespace fs = std::filesystem;
+
+namespace mlc::driver {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Tensors = std::map<std::string, Tensor>;
+
+constexpr int64_t kSampleRate = 16000;
+
+const Function* FunctionNamed(const Program& program, std::string_view name) {
+  for (const auto& function : program.functions)
+    if (function->name == name) return function.get();
+  return nullptr;
+}
+
+const Value* InputNamed(const Function& function, std::string_view name) {
+  for (const auto& value : function.body.inputs)
+    if (value->name == name) return value.get();
+  return nullptr;
+}
+
+// Reads a sound of one channel, or the mean of all channels.
+std::vector<float> SamplesOf(const fs::path& path) {
+  const media::Sound sound = media::ReadSound(path);
+  if (sound.rate != kSampleRate)
+    throw Error("bad-input", "the sound has {} samples per second", sound.rate)
+        .At({path.string(), ""})
+        .Expected("{}", kSampleRate)
+        .Help("convert it: ffmpeg -i {} -ar {} -ac 1 OUT.wav", path.string(), kSampleRate);
+  const Pin<float> all = sound.samples.data<float>();
+  const int64_t channels = sound.samples.rank() == 1 ? 1 : sound.samples.dims()[0],
+                count = sound.samples.dims().back();
+  std::vector<float> samples(static_cast<size_t>(count), 0);
+  for (int64_t c = 0; c < channels; ++c)
+    for (int64_t i = 0; i < count; ++i)
+      samples[static_cast<size_t>(i)] +=
+          all[static_cast<size_t>(c * count + i)] / static_cast<float>(channels);
+  return samples;
+}
+
+class SequenceGenerator {
+ public:
+  SequenceGenerator(Model& model, const GenerateOptions& options, Diagnostics& diagnostics)
+      : model_(model),
+        options_(options),
+        diagnostics_(diagnostics),
+        encode_(*FunctionNamed(*model.program(), "encode")),
+        decode_(*FunctionNamed(*model.program(), "decode")),
+        features_(FunctionNamed(*model.program(), "features")),
+        settings_(SettingsOf(*model.program())) {
+    CheckOptions();
+    if (!options.tokenizer.empty() || options.has_prompt) {
+      tokenizer_.emplace(LoadTokenizer(options.tokenizer.empty() ? model.path() : options.tokenizer));
+    } else {
+      try {
+        tokenizer_.emplace(LoadTokenizer(model.path()));
+      } catch (const Error&) {  // the texts are the tokens
+      }
+    }
+    encoder_ = model.Load(encode_);
+    decoder_ = model.Load(decode_);
+    if (features_) front_end_ = model.Load(*features_);
+  }
+
+  GenerateResult Run() {
+    GenerateResult result;
+    result.executor = model_.executor();
+    result.prompt = options_.prompt;
+    if (!options_.audio.empty()) {
+      Transcribe(result);
+    } else {
+      result.prompt_tokens = InputTokens();
+      Encode({{"input_ids", Tensor::Of<int32_t>({1, std::ssize(result.prompt_tokens)},
+                                                result.prompt_tokens)}},
+             result);
+      Decode({Start()}, false, result);
+    }
+    return result;
+  }
+
+ private:
+  [[noreturn]] void Unsuitable(const char* option, const char* takes) const {
+    throw Error("usage", "{}: the encoder of this model reads {}", option, takes);
+  }
+  void CheckOptions() const {
+    const bool text = InputNamed(encode_, "input_ids") != nullptr,
+               sound = features_ || InputNamed(encode_, "input_values") != nullptr;
+    if (options_.chat) throw Error("usage", "--chat: an encoder-decoder has no chat template");
+    if (options_.audio.empty() && !text)
+      Unsuitable(options_.has_prompt ? "--prompt" : "--tokens",
+                 sound ? "sounds: pass --audio FILE" : "pictures");
+    if (!options_.audio.empty() && !sound)
+      Unsuitable("--audio", "text: pass --prompt TEXT or --tokens IDS");
+    if (options_.most && *options_.most < 1)
+      throw Error("usage", "--generate: expected at least one token");
+    if (options_.sampling.temperature > 0)
+      throw Error("usage", "--temperature: an encoder-decoder generates the likeliest tokens");
+    for (const auto& [option, given] : {std::pair{"--language", !options_.language.empty()},
+                                        {"--task", !options_.task.empty()},
+                                        {"--timestamps", options_.timestamps}})
+      if (given && !settings_.is_speech())
+        throw Error("usage", "{}: the model has no tokens for languages, tasks and times", option);
+  }
+
+  std::vector<int32_t> InputTokens() const {
+    std::vector<int32_t> tokens;
+    if (options_.has_prompt) tokens = tokenizer_->Encode(options_.prompt, true, true);
+    for (int64_t token : options_.tokens) tokens.push_back(static_cast<int32_t>(token));
+    if (tokens.empty()) throw Error("usage", "--prompt has no tokens");
+    const Dim& size = InputNamed(encode_, "input_ids")->type.shape[1];
+    const int64_t most = size.Bounds(encode_.symbols).high;
+    if (std::ssize(tokens) > most)
+      throw Error("bad-input", "{} tokens, but the encoder takes at most {}", tokens.size(), most)
+          .Help("compile with a larger --dim tokens=N, up to the model's limit");
+    return tokens;
+  }
+
+  // Runs the encoder. Its attention mask has the length of its tokens; a fixed length is padded.
+  void Encode(Tensors inputs, GenerateResult& result) {
+    const Clock::time_point begin = Clock::now();
+    if (auto ids = inputs.find("input_ids"); ids != inputs.end()) {
+      const int64_t count = ids->second.size(),
+                    size = std::max(count, InputNamed(encode_, "input_ids")
+                                               ->type.shape[1]
+                                               .Bounds(encode_.symbols)
+                                               .low);
+      std::vector<int32_t> padded(static_cast<size_t>(size), 0), seen(static_cast<size_t>(size), 0);
+      const Pin<int32_t> given = ids->second.data<int32_t>();
+      std::copy_n(given.data(), count, padded.begin());
+      std::fill_n(seen.begin(), count, 1);
+      ids->second = Tensor::Of<int32_t>({1, size}, padded);
+      seen_ = Tensor::Of<int32_t>({1, size}, seen);
+      inputs["attention_mask"] = *seen_;
+    }
+    Tensors outputs = encoder_->Run(inputs).outputs;
+    keys_ = outputs.at("cross_keys");
+    values_ = outputs.at("cross_values");
+    result.prefill_ms += MillisecondsSince(begin);
+  }
+
+  int32_t Start() const {
+    if (!settings_.start)
+      throw Error("bad-file", "the model has no decoder_start_token_id")
+          .Help("generation_config.json or config.json must have it");
+    return *settings_.start;
+  }
+
+  // Processes tokens after those processed since Forget, and returns the logits of the last one.
+  std::vector<float> Append(std::span<const int32_t> tokens) {
+    const int64_t count = std::ssize(tokens), end = processed_ + count;
+    const Value& ids = *InputNamed(decode_, "input_ids");
+    const int64_t vocabulary = decode_.body.outputs()[0]->type.shape[2].constant();
+    for (int32_t token : tokens)
+      if (token < 0 || token >= vocabulary)
+        throw Error("bad-input", "token {} is not in the vocabulary of the model", token)
+            .Expected("0 to {}", vocabulary - 1);
+    Tensors inputs = {
+        {ids.name, Tensor::Of<int32_t>({1, count}, std::vector(tokens.begin(), tokens.end()))},
+        {"causal_mask", Tensor::Full(DType::kFp16, {1, 1, count, end}, 0)},
+        {"cross_keys", keys_},
+        {"cross_values", values_}};
+    if (seen_) inputs["attention_mask"] = *seen_;
+    const Tensor logits =
+        decoder_->Run(inputs, state_.get()).outputs.at("logits").Cast(DType::kFp32);
+    processed_ = end;
+    const Pin<float> all = logits.data<float>();
+    const float* last = all.data() + (count - 1) * vocabulary;
+    return {last, last + vocabulary};
+  }
+  void Forget() {
+    state_ = decoder_->NewState();
+    processed_ = 0;
+  }
+
+  void Show(GenerateResult& result, const std::string& text) const {
+    result.text += text;
+    if (options_.show && !text.empty()) options_.show(text);
+  }
+
+  // Generates after `begin`.
+  void Decode(std::vector<int32_t> begin, bool timestamps, GenerateResult& result) {
+    const auto context = InputNamed(decode_, "causal_mask")->type.shape[3].Bounds(decode_.symbols).high;
+    const auto first = static_cast<int64_t>(begin.size());
+    int64_t most = settings_.max_length;
+    if (settings_.max_new_tokens) most = first + *settings_.max_new_tokens;
+    if (options_.most) most = first + *options_.most;
+    most = std::min(most, context);
+    if (settings_.beams > 1 && !said_greedy_) {
+      diagnostics_.Note("num_beams is {}: the likeliest token is chosen at each step instead",
+                        settings_.beams);
+      said_greedy_ = true;
+    }
+    std::optional<text::StreamDecoder> decoder;
+    if (tokenizer_) decoder.emplace(*tokenizer_);
+    std::vector<int32_t> tokens = begin;
+    auto show_token = [&](int32_t token) {
+      if (decoder)
+        Show(result, decoder->Add(token));
+      else
+        Show(result, fmt::format("{}{}", result.text.empty() ? "" : " ", token));
+    };
+    if (!decoder)
+      for (int32_t token : begin) show_token(token);
+    Forget();
+    result.why = "max_length";
+    result.finish = GenerateResult::Finish::kLength;
+    const Clock::time_point start = Clock::now();
+    size_t pending = tokens.size();
+    while (std::ssize(tokens) < most) {
+      std::vector<float> logits = Append(std::span(tokens).last(pending));
+      Forbid(settings_, {tokens, begin.size(), most, timestamps}, logits);
+      const auto best = std::ranges::max_element(logits);
+      if (std::isnan(*best) || std::isinf(*best))
+        throw Error("runtime-failed", "all logits are NaN or -infinity: no token can be chosen");
+      const auto token = static_cast<int32_t>(best - logits.begin());
+      tokens.push_back(token);
+      pending = 1;
+      ++result.decoded;
+      if (std::ranges::find(settings_.ends, token) != settings_.ends.end()) {
+        if (!decoder) show_token(token);
+        result.finish = GenerateResult::Finish::kStop;
+        result.why = fmt::format("token {}", token);
+        break;
+      }
+      result.tokens.push_back(token);
+      show_token(token);
+      if (options_.interrupted && options_.interrupted()) {
+        result.finish = GenerateResult::Finish::kInterrupted;
+        result.why = "interrupted";
+        break;
+      }
+    }
+    if (decoder) Show(result, decoder->End());
+    result.decode_ms += MillisecondsSince(start);
+    result.sequence.insert(result.sequence.end(), tokens.begin(), tokens.end());
+  }
+
+  // Transcribes a sound: Whisper one window after another.
+  void Transcribe(GenerateResult& result) {
+    std::vector<float> samples = SamplesOf(options_.audio);
+    if (!features_) {
+      const Dim& size = InputNamed(encode_, "input_values")->type.shape[1];
+      const auto [low, high] = std::pair{size.Bounds(encode_.symbols).low,
+                                         size.Bounds(encode_.symbols).high};
+      if (std::ssize(samples) > high)
+        throw Error("bad-input", "the sound has {} samples, but the encoder takes at most {}",
+                    samples.size(), high)
+            .At({options_.audio.string(), ""})
+            .Help("compile with a larger --dim samples=LOW..HIGH");
+      samples.resize(std::max(samples.size(), static_cast<size_t>(low)), 0);
+      const int64_t count = std::ssize(samples);
+      Encode({{"input_values", Tensor::Of<float>({1, count}, samples)}}, result);
+      return Decode({Start()}, false, result);
+    }
+    const int64_t window = InputNamed(*features_, "input_values")->type.shape[1].constant();
+    for (int64_t at = 0; at == 0 || at < std::ssize(samples); at += window) {
+      std::vector<float> part(static_cast<size_t>(window), 0);
+      std::copy(samples.begin() + at,
+                samples.begin() + std::min<int64_t>(at + window, std::ssize(samples)), part.begin());
+      Tensors mel = front_end_->Run({{"input_values", Tensor::Of<float>({1, window}, part)}}).outputs;
+      Encode({{"input_features", mel.at("input_features")}}, result);
+      Decode(SpeechPrompt(), options_.timestamps, result);
+      if (result.finish == GenerateResult::Finish::kInterrupted) break;
+    }
+  }
+
+  static Error UnknownToken(const char* option, const std::string& text,
+                            const std::map<std::string, int32_t>& known) {
+    std::vector<std::string> names;
+    for (const auto& [name, token] : known) names.push_back(name);
+    return Error("usage", "{}: the model does not know \"{}\"", option, text)
+        .Expected("{}", fmt::join(names, ", "));
+  }
+
+  // The tokens that Whisper's answers begin with: start, language, task, and that no times are wanted.
+  std::vector<int32_t> SpeechPrompt() {
+    std::vector<int32_t> prompt = {Start()};
+    if (settings_.languages.empty()) {
+      // Older folders list these tokens by position.
+      for (const auto& [position, token] : settings_.forced)
+        if (position == std::ssize(prompt) &&
+            !(options_.timestamps && token == settings_.no_timestamps))
+          prompt.push_back(token);
+      if (prompt.size() > 1 || !settings_.no_timestamps || options_.timestamps) return prompt;
+      prompt.push_back(*settings_.no_timestamps);
+      return prompt;
+    }
+    if (settings_.multilingual) {
+      if (!options_.language.empty()) {
+        auto found = settings_.languages.find("<|" + options_.language + "|>");
+        if (found == settings_.languages.end()) found = settings_.languages.find(options_.language);
+        if (found == settings_.languages.end())
+          throw UnknownToken("--language", options_.language, settings_.languages);
+        prompt.push_back(found->second);
+      } else {
+        prompt.push_back(DetectedLanguage());
+      }
+      const std::string task = options_.task.empty() ? "transcribe" : options_.task;
+      const auto found = settings_.tasks.find(task);
+      if (found == settings_.tasks.end()) throw UnknownToken("--task", task, settings_.tasks);
+      prompt.push_back(found->second);
+    }
+    if (!options_.timestamps && settings_.no_timestamps)
+      prompt.push_back(*settings_.no_timestamps);
+    return prompt;
+  }
+
+  // The likeliest language after the first token.
+  int32_t DetectedLanguage() {
+    Forget();
+    const int32_t start = Start();
+    const std::vector<float> logits = Append(std::span(&start, 1));
+    const auto* best = &*settings_.languages.begin();
+    for (const auto& one : settings_.languages)
+      if (static_cast<size_t>(one.second) < logits.size() &&
+          logits[static_cast<size_t>(one.second)] > logits.at(static_cast<size_t>(best->second)))
+        best = &one;
+    diagnostics_.Note("the language is {}", best->first);
+    return best->second;
+  }
+
+  Model& model_;
+  const GenerateOptions& options_;
+  Diagnostics& diagnostics_;
+  const Function &encode_, &decode_;
+  const Function* features_;  // null if there is no such function
+  const GenerationSettings settings_;
+  std::optional<text::Tokenizer> tokenizer_;
+  std::unique_ptr<runtime::GuardedModel> encoder_, decoder_, front_end_;
+  std::unique_ptr<runtime::ModelState> state_;
+  int64_t processed_ = 0;
+  std::optional<Tensor> seen_;  // of the encoder's tokens
+  Tensor keys_, values_;
+  bool said_greedy_ = false;
+};
+
+}  // namespace
+
+bool IsEncoderDecoder(const Program& program) {
+  const Function *encode = FunctionNamed(program, "encode"),
+                 *decode = FunctionNamed(program, "decode");
+  return encode && decode && InputNamed(*decode, "cross_keys") &&
+         InputNamed(*decode, "causal_mask");
+}
+
+bool IsEncoderDecoder(const fs::path& model, const ImportOptions& options) {
+  const Frontend& frontend = FrontendOf(model);
+  if (frontend.format != Format::kPackage && frontend.format != Format::kBundle &&
+      frontend.name != "safetensors")
+    return false;
+  Diagnostics ignored;
+  return IsEncoderDecoder(ImportUncompressed(model, options, ignored));
+}
+
+GenerateResult GenerateSequence(Model& model, const GenerateOptions& options,
+                                Diagnostics& diagnostics) {
+  const Clock::time_point begin = Clock::now();
+  SequenceGenerator generator(model, options, diagnostics);
+  const double load_ms = model.read_ms() + MillisecondsSince(begin);
+  GenerateResult result = generator.Run();
+  result.load_ms = load_ms;
+  return result;
+}
+
+}  // namespace mlc::driver
