@@ -56,8 +56,21 @@ constexpr std::string_view kMoonshineDefaults = R"({"vocab_size": 32768, "hidden
     "rope_theta": 10000.0, "partial_rotary_factor": 0.9, "decoder_start_token_id": 1,
     "bos_token_id": 1, "eos_token_id": 2, "tie_word_embeddings": true})";
 
+// The decoder's own configuration is read with these; the encoder's, with those of its class.
+constexpr std::string_view kPictureDefaults = R"({"tie_word_embeddings": false})";
+constexpr std::string_view kBlipDefaults = R"({"tie_word_embeddings": false,
+    "text_config": {}, "vision_config": {}})";
+
 // Follow transformers' models/*/modeling_*.py.
 constexpr EncoderDecoderRow kSequenceRows[] = {
+    {.model_type = "blip",
+     .family = SequenceFamily::kBlip,
+     .input = SequenceInput::kOther,
+     .pre_norms = false,
+     .final_norms = false,
+     .normed_embeddings = true,
+     .takes_scale = false,
+     .defaults = kBlipDefaults},
     {.model_type = "bart",
      .family = SequenceFamily::kBart,
      .position_offset = 2,
@@ -97,6 +110,10 @@ constexpr EncoderDecoderRow kSequenceRows[] = {
      .positions = SequencePositions::kDistances,
      .takes_scale = false,
      .defaults = kT5Defaults},
+    {.model_type = "vision-encoder-decoder",
+     .family = SequenceFamily::kPictures,
+     .input = SequenceInput::kOther,
+     .defaults = kPictureDefaults},
     {.model_type = "whisper",
      .family = SequenceFamily::kWhisper,
      .input = SequenceInput::kMel,
@@ -152,7 +169,9 @@ const std::vector<TensorName>& EncoderDecoderNames(SequenceFamily family) {
       {"decoder.layer.{}.norm", "decoder.layers.{}.final_layer_norm"},
       {"output.weight", "lm_head.weight"},
       {"output.weight", "proj_out.weight"},
+      {"output.weight", "output_projection.weight"},
       {"output.bias", "final_logits_bias"},
+      {"projection", "enc_to_dec_proj"},
   };
   static const std::vector<TensorName> t5 = {
       {"encoder.tokens", "encoder.embed_tokens"},
@@ -220,7 +239,32 @@ const std::vector<TensorName>& EncoderDecoderNames(SequenceFamily family) {
       {"decoder.layer.{}.norm", "decoder.layers.{}.final_layernorm"},
       {"output.weight", "proj_out.weight"},
   };
+  static const std::vector<TensorName> blip = {
+      {"decoder.tokens", "embeddings.word_embeddings"},
+      {"decoder.positions", "embeddings.position_embeddings"},
+      {"decoder.embedding_norm", "embeddings.LayerNorm"},
+      {"decoder.layer.{}.query", "encoder.layer.{}.attention.self.query"},
+      {"decoder.layer.{}.key", "encoder.layer.{}.attention.self.key"},
+      {"decoder.layer.{}.value", "encoder.layer.{}.attention.self.value"},
+      {"decoder.layer.{}.attention", "encoder.layer.{}.attention.output.dense"},
+      {"decoder.layer.{}.attention_norm", "encoder.layer.{}.attention.output.LayerNorm"},
+      {"decoder.layer.{}.cross_query", "encoder.layer.{}.crossattention.self.query"},
+      {"decoder.layer.{}.cross_key", "encoder.layer.{}.crossattention.self.key"},
+      {"decoder.layer.{}.cross_value", "encoder.layer.{}.crossattention.self.value"},
+      {"decoder.layer.{}.cross", "encoder.layer.{}.crossattention.output.dense"},
+      {"decoder.layer.{}.cross_norm", "encoder.layer.{}.crossattention.output.LayerNorm"},
+      {"decoder.layer.{}.up", "encoder.layer.{}.intermediate.dense"},
+      {"decoder.layer.{}.down", "encoder.layer.{}.output.dense"},
+      {"decoder.layer.{}.norm", "encoder.layer.{}.output.LayerNorm"},
+      {"lm.dense", "cls.predictions.transform.dense"},
+      {"lm.norm", "cls.predictions.transform.LayerNorm"},
+      {"output.weight", "cls.predictions.decoder.weight"},
+      {"output.bias", "cls.predictions.bias"},
+      {"output.bias", "cls.predictions.decoder.bias"},
+  };
   switch (family) {
+    case SequenceFamily::kBlip:
+      return blip;
     case SequenceFamily::kT5:
       return t5;
     case SequenceFamily::kMoonshine:

@@ -12,7 +12,7 @@
 
 namespace mlc::safetensors {
 
-enum class SequenceFamily : uint8_t { kT5, kBart, kWhisper, kMoonshine };
+enum class SequenceFamily : uint8_t { kT5, kBart, kWhisper, kMoonshine, kPictures, kBlip };
 
 struct EncoderDecoderRow {
   std::string_view model_type;

@@ -1,10 +1,15 @@
 #include "frontends/safetensors/encoder_decoders.h"
 
 #include <cmath>
+#include <optional>
 
 #include "frontends/safetensors/activation_names.h"
 #include "frontends/safetensors/encoder_decoder_rows.h"
 #include "frontends/safetensors/folder_weights.h"
+#include "frontends/safetensors/image_processor.h"
+#include "frontends/safetensors/vision_rows.h"
+#include "lib/networks/vision_transformer.h"
+#include "lib/networks/whisper_kit.h"
 
 namespace mlc::safetensors {
 
@@ -41,16 +46,62 @@ std::string GenerationSettings(const Folder& folder, const Config& json,
   return "{" + text + "}";
 }
 
+// The decoders that follow an encoder of pictures (transformers' vision-encoder-decoder).
+struct PictureDecoder {
+  std::string_view model_type;
+  bool pre_norms, final_norms;
+  std::string_view defaults;
+};
+constexpr PictureDecoder kPictureDecoders[] = {
+    {"mbart", true, true, R"({"vocab_size": 50265, "d_model": 1024, "decoder_layers": 12,
+      "decoder_attention_heads": 16, "decoder_ffn_dim": 4096, "activation_function": "gelu",
+      "max_position_embeddings": 1024, "scale_embedding": false})"},
+    {"trocr", false, false, R"({"vocab_size": 50265, "d_model": 1024, "decoder_layers": 12,
+      "decoder_attention_heads": 16, "decoder_ffn_dim": 4096, "activation_function": "gelu",
+      "max_position_embeddings": 512, "scale_embedding": false})"},
+};
+constexpr std::string_view kBlipTextDefaults = R"({"vocab_size": 30524, "hidden_size": 768,
+    "intermediate_size": 3072, "num_hidden_layers": 12, "num_attention_heads": 8,
+    "max_position_embeddings": 512, "hidden_act": "gelu", "layer_norm_eps": 1e-12,
+    "bos_token_id": 30522, "sep_token_id": 102, "pad_token_id": 0})";
+
+std::vector<std::string> PrefixesOf(SequenceFamily family) {
+  if (family == SequenceFamily::kPictures) return {"decoder.model.", "decoder.", "encoder.", ""};
+  if (family == SequenceFamily::kBlip)
+    return {"text_decoder.bert.", "text_decoder.", "vision_model.", ""};
+  return {"model.", ""};
+}
+
+const VisionRow* PictureEncoder(const Config& config, const EncoderDecoderRow& row) {
+  if (row.family == SequenceFamily::kBlip) return FindVisionRow("blip_vision_model");
+  if (row.family != SequenceFamily::kPictures) return nullptr;
+  const std::string type = config.Object("encoder").Text("model_type", "");
+  const VisionRow* vision = FindVisionRow(type);
+  if (!vision)
+    throw Error("unsupported-architecture", "unsupported encoder \"{}\"", type)
+        .At({config.file(), "key \"encoder.model_type\""})
+        .Expected("a vision transformer such as vit, deit or beit");
+  return vision;
+}
+
+std::vector<TensorName> NamesOf(const EncoderDecoderRow& row, const VisionRow* vision) {
+  std::vector<TensorName> names = EncoderDecoderNames(row.family);
+  if (vision)
+    for (const TensorName& name : TensorNames(*vision)) names.push_back(name);
+  return names;
+}
+
 class SequenceImporter {
  public:
-  SequenceImporter(const Folder& folder, const EncoderDecoderRow& row)
+  SequenceImporter(const Folder& folder, const EncoderDecoderRow& row, const ImportOptions& options)
       : folder_(folder),
         row_(row),
+        options_(options),
         json_(folder.config().WithDefaults(row.defaults)),
-        weights_(folder, {"model.", ""}, EncoderDecoderNames(row.family)) {}
+        vision_(PictureEncoder(json_, row)),
+        weights_(folder, PrefixesOf(row.family), NamesOf(row, vision_)) {}
 
-  Program Run(const ImportOptions& options, Diagnostics& diagnostics,
-              std::vector<fs::path>* read) {
+  Program Run(Diagnostics& diagnostics, std::vector<fs::path>* read) {
     CheckHead();
     config_.input = row_.input;
     config_.positions = row_.positions;
@@ -71,6 +122,12 @@ class SequenceImporter {
       case SequenceFamily::kMoonshine:
         ReadMoonshine();
         break;
+      case SequenceFamily::kPictures:
+        ReadPictures(read);
+        break;
+      case SequenceFamily::kBlip:
+        ReadBlip(read);
+        break;
     }
     const networks::NetworkWeights own = weights_.ForNetwork();
     const bool tied = Tied();
@@ -80,13 +137,20 @@ class SequenceImporter {
               return tied && name == kOutputName ? Tensor() : own.find(name);
             },
         .name = own.name};
-    Program program = networks::BuildEncoderDecoder(config_, found, options, diagnostics);
+    Program program =
+        options_.runtime == kWhisperKit
+            ? networks::BuildWhisperKit(config_, AlignmentHeads(read), found, diagnostics)
+            : networks::BuildEncoderDecoder(config_, found, options_, diagnostics);
     weights_.CheckAllUsed(IsLeftOverOfSequences);
-    const bool speech = row_.input != SequenceConfig::Input::kTokens;
     program.interface.metadata = {
         {"co.huggingface.exporters.task",
-         speech ? "automatic-speech-recognition" : "text2text-generation"},
-        {kGenerationSettings, GenerationSettings(folder_, json_, read)}};
+         vision_                                                ? "image-to-text"
+         : row_.input != SequenceConfig::Input::kTokens         ? "automatic-speech-recognition"
+                                                                : "text2text-generation"},
+        {kGenerationSettings, row_.family == SequenceFamily::kBlip
+                                  ? BlipSettings(json_.Object("text_config"))
+                                  : GenerationSettings(folder_, json_, read)}};
+    if (vision_) DescribePictures(program, picture_);
     return program;
   }
 
@@ -101,8 +165,9 @@ class SequenceImporter {
   void CheckHead() const {
     const std::string architecture = folder_.architecture();
     if (!architecture.empty() && !architecture.ends_with("ForConditionalGeneration") &&
-        architecture != "MarianMTModel")
-      Refuse("architectures", "...ForConditionalGeneration, MarianMTModel");
+        architecture != "MarianMTModel" && architecture != "VisionEncoderDecoderModel")
+      Refuse("architectures",
+             "...ForConditionalGeneration, MarianMTModel, VisionEncoderDecoderModel");
   }
 
   // Copies of shared tables, and tables that are computed.
@@ -110,8 +175,10 @@ class SequenceImporter {
     for (std::string_view end : {"embed_tokens.weight", "shared.weight", "lm_head.weight",
                                  "proj_out.weight", "embed_positions.weights",
                                  "embed_positions.weight", "embed_positions._float_tensor",
-                                 "rotary_emb.inv_freq"})
+                                 "rotary_emb.inv_freq", "cls.predictions.decoder.bias"})
       if (name.ends_with(end)) return true;
+    // The pooled picture is not read.
+    if (name.find("encoder.pooler.") != std::string_view::npos) return true;
     // In old files of T5 (transformers' modeling_t5.py, _keys_to_ignore_on_load_unexpected).
     return name.find("EncDecAttention.relative_attention_bias") != std::string_view::npos;
   }
@@ -215,6 +282,20 @@ class SequenceImporter {
     }
   }
 
+  std::vector<std::pair<int64_t, int64_t>> AlignmentHeads(std::vector<fs::path>* read) const {
+    const Config settings =
+        Config::Parse(GenerationSettings(folder_, json_, read), "generation_config.json");
+    std::vector<std::pair<int64_t, int64_t>> heads;
+    for (const std::vector<int64_t>& head : settings.IntLists("alignment_heads")) {
+      if (head.size() != 2)
+        throw Error("bad-file", "an alignment head has {} numbers", head.size())
+            .At({settings.file(), "key \"alignment_heads\""})
+            .Expected("a layer and a head");
+      heads.emplace_back(head[0], head[1]);
+    }
+    return heads;
+  }
+
   void ReadMoonshine() {
     for (auto [name, side] :
          {std::pair{"encoder", &config_.encoder}, {"decoder", &config_.decoder}}) {
@@ -247,38 +328,130 @@ class SequenceImporter {
     config_.rotary_size = (size + 1) / 2 * 2;
   }
 
+  void ReadPictures(std::vector<fs::path>* read) {
+    const Config given = json_.Object("decoder");
+    const std::string type = given.Text("model_type", "");
+    const PictureDecoder* decoder = nullptr;
+    std::string known;
+    for (const PictureDecoder& row : kPictureDecoders) {
+      if (row.model_type == type) decoder = &row;
+      known += (known.empty() ? "" : ", ") + std::string(row.model_type);
+    }
+    if (!decoder)
+      throw Error("unsupported-architecture", "unsupported decoder \"{}\"", type)
+          .At({json_.file(), "key \"decoder.model_type\""})
+          .Expected(known);
+    const Config config = given.WithDefaults(decoder->defaults);
+    config_.pre_norms = decoder->pre_norms;
+    config_.final_norms = decoder->final_norms;
+    config_.normed_embeddings = config.Bool("layernorm_embedding", true);
+    config_.position_offset = 2;
+    if (!config.Bool("use_learned_position_embeddings", true))
+      config_.positions = SequenceConfig::Positions::kFairseq;
+    config_.decoder = {.layers = config.Int("decoder_layers"),
+                       .width = config.Int("d_model"),
+                       .heads = config.Int("decoder_attention_heads"),
+                       .feed_forward = config.Int("decoder_ffn_dim"),
+                       .vocabulary = config.Int("vocab_size"),
+                       .most = config.Int("max_position_embeddings"),
+                       .activation = ActivationOf(config, "activation_function")};
+    if (config.Bool("scale_embedding"))
+      config_.embedding_scale = std::sqrt(static_cast<double>(config_.decoder.width));
+    ReadEncoder(json_.Object("encoder"), read);
+  }
+
+  void ReadBlip(std::vector<fs::path>* read) {
+    const Config config = json_.Object("text_config").WithDefaults(kBlipTextDefaults);
+    config_.epsilon = config.Number("layer_norm_eps");
+    config_.dense_logits = true;
+    config_.output_ids = "input_ids";
+    config_.states = "last_hidden_state";
+    config_.decoder = {.layers = config.Int("num_hidden_layers"),
+                       .width = config.Int("hidden_size"),
+                       .heads = config.Int("num_attention_heads"),
+                       .feed_forward = config.Int("intermediate_size"),
+                       .vocabulary = config.Int("vocab_size"),
+                       .most = config.Int("max_position_embeddings"),
+                       .activation = ActivationOf(config, "hidden_act")};
+    ReadEncoder(json_.Object("vision_config"), read);
+  }
+  // A caption begins with bos and ends with sep (transformers' modeling_blip.py, generate).
+  static std::string BlipSettings(const Config& given) {
+    const Config config = given.WithDefaults(kBlipTextDefaults);
+    return fmt::format(
+        "{{\"decoder_start_token_id\": {}, \"eos_token_id\": {}, \"pad_token_id\": {}, "
+        "\"max_length\": {}}}",
+        config.Int("bos_token_id"), config.Int("sep_token_id"), config.Int("pad_token_id"),
+        config.Int("max_length", 20));
+  }
+
+  void ReadEncoder(const Config& config, std::vector<fs::path>* read) {
+    const networks::VisionConfig tower = ReadVision(config, *vision_);
+    picture_ = PictureInputOf(ReadImageProcessor(folder_.path(), read), tower.picture,
+                              tower.channels, options_);
+    networks::VisionConfig sized = tower;
+    sized.picture = picture_.size;
+    networks::CheckVision(sized);
+    config_.other = [this, sized](Function& function, Builder& b) {
+      Value* pixels = networks::AddPictureInput(b, function, picture_);
+      const networks::NetworkWeights weights = weights_.ForNetwork();
+      networks::Layers layers(b, weights);
+      Value* x = networks::VisionTower(b, layers, sized, pixels).back();
+      return vision_->normed ? networks::VisionNorm(layers, sized, x) : x;
+    };
+  }
+
   const Folder& folder_;
   const EncoderDecoderRow& row_;
+  const ImportOptions& options_;
   const Config json_;
+  const VisionRow* vision_;  // null unless the encoder reads pictures
   FolderWeights weights_;
+  networks::PictureInput picture_;
   SequenceConfig config_;
 };
+
+bool ReadsPictures(const EncoderDecoderRow& row) {
+  return row.family == SequenceFamily::kPictures || row.family == SequenceFamily::kBlip;
+}
+
+std::set<std::string> TypesOfRows(bool pictures) {
+  std::set<std::string> types;
+  for (const EncoderDecoderRow& row : EncoderDecoderRows())
+    if (ReadsPictures(row) == pictures) types.emplace(row.model_type);
+  return types;
+}
 
 }  // namespace
 
 bool IsEncoderDecoder(const Config& config) {
   const EncoderDecoderRow* row = FindEncoderDecoderRow(config);
-  if (!row) return false;
+  if (!row || ReadsPictures(*row)) return false;
   // T5's encoder alone is a text encoder.
   if (config.kind("architectures") != Config::Kind::kList) return true;
   const std::vector<std::string> heads = config.Texts("architectures");
   return heads.empty() || !heads[0].ends_with("EncoderModel");
 }
 
-std::set<std::string> EncoderDecoderModelTypes() {
-  std::set<std::string> types;
-  for (const EncoderDecoderRow& row : EncoderDecoderRows()) types.emplace(row.model_type);
-  return types;
+bool IsPictureDecoder(const Config& config) {
+  const EncoderDecoderRow* row = FindEncoderDecoderRow(config);
+  return row && ReadsPictures(*row);
 }
+
+std::set<std::string> EncoderDecoderModelTypes() { return TypesOfRows(false); }
+std::set<std::string> PictureDecoderModelTypes() { return TypesOfRows(true); }
 
 Program ImportEncoderDecoder(const Folder& folder, const ImportOptions& options,
                              Diagnostics& diagnostics, std::vector<fs::path>* read) {
   const EncoderDecoderRow* row = FindEncoderDecoderRow(folder.config());
   MLC_CHECK(row, "no row for {}", folder.model_type());
-  if (options.target && *options.target < Opset::kIos18)
+  if (options.runtime == kWhisperKit && row->family != SequenceFamily::kWhisper)
+    throw Error("usage", "option 'runtime' {}: the model is {}, not Whisper", kWhisperKit,
+                row->model_type);
+  if (options.runtime != kWhisperKit && options.target && *options.target < Opset::kIos18)
     throw Error("target-too-old", "decoders keep their cache in states, and functions share weights")
         .Expected("iOS18 or later");
-  return SequenceImporter(folder, *row).Run(options, diagnostics, read);
+  return SequenceImporter(folder, *row, options).Run(diagnostics, read);
 }
 
 }  // namespace mlc::safetensors

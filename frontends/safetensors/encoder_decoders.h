@@ -1,5 +1,5 @@
 // frontends/safetensors/encoder_decoders.h - folders of encoder-decoders: T5, BART, Marian, M2M-100,
-// Whisper, Moonshine (lib/networks/encoder_decoder.h).
+// Whisper, Moonshine, TrOCR, BLIP (lib/networks/encoder_decoder.h).
 #pragma once
 
 #include <filesystem>
@@ -17,8 +17,10 @@ namespace mlc::safetensors {
 inline constexpr const char* kGenerationSettings = "generation_config";
 
 bool IsEncoderDecoder(const Config& config);
+bool IsPictureDecoder(const Config& config);  // an encoder of pictures and a decoder of text
 Program ImportEncoderDecoder(const Folder& folder, const ImportOptions& options,
                              Diagnostics& diagnostics, std::vector<std::filesystem::path>* read);
 std::set<std::string> EncoderDecoderModelTypes();
+std::set<std::string> PictureDecoderModelTypes();
 
 }  // namespace mlc::safetensors

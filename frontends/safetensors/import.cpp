@@ -399,6 +399,7 @@ struct NetworkKind {
 };
 constexpr NetworkKind kNetworks[] = {
     {"encoder-decoders", IsEncoderDecoder, ImportEncoderDecoder, EncoderDecoderModelTypes},
+    {"decoders of pictures", IsPictureDecoder, ImportEncoderDecoder, PictureDecoderModelTypes, true},
     {"encoders", IsEncoder, ImportEncoder, EncoderModelTypes},
     {"decoders", IsDecoder, ImportDecoder, DecoderModelTypes},
     {"vision models", IsVisionModel, ImportVisionModel, VisionModelTypes, true},
@@ -418,6 +419,9 @@ const NetworkKind& NetworkOf(const Config& config) {
 
 // Refuses options that the network does not take.
 void RefuseOptionsOf(const NetworkKind& kind, const ImportOptions& options) {
+  if (options.runtime == kWhisperKit && kind.import != ImportEncoderDecoder)
+    throw Error("usage", "option 'runtime' {} is for Whisper; this is one of {}", kWhisperKit,
+                kind.name);
   if (kind.pictures) return;
   for (auto [name, given] : {std::pair{"shape", !options.shapes.empty()},
                              {"image", !options.images.empty()},

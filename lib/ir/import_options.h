@@ -11,6 +11,9 @@
 
 namespace mlc {
 
+// A value of ImportOptions::runtime.
+inline constexpr const char* kWhisperKit = "whisperkit";
+
 struct ImportOptions {
   std::map<std::string, Dims> shapes;  // full input shapes, by input name
   std::map<std::string, Symbol> dims;  // bounds by symbol name (low == high: fixed)
@@ -40,8 +43,8 @@ struct ImportOptions {
   // The folder in which external data is looked up if it is not beside the model, and into which
   // symbolic links may point. Empty: none.
   std::filesystem::path data_root;
-  // Language models only: the runtime that the package is built for ("swift" means
-  // swift-transformers), and the context length in tokens. nullopt: 2048, or the model's own limit
+  // Language models and Whisper only: the runtime that the package is built for ("swift" means
+  // swift-transformers, kWhisperKit WhisperKit), and the context length in tokens. nullopt: 2048, or the model's own limit
   // if that is lower.
   std::string runtime = "swift";
   std::optional<int64_t> context;

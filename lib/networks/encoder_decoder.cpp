@@ -40,9 +40,9 @@ struct PackageSizes {
 };
 
 // Builds one function.
-class Part {
+class SequenceFunction {
  public:
-  Part(const EncoderDecoderConfig& config, const NetworkWeights& weights,
+  SequenceFunction(const EncoderDecoderConfig& config, const NetworkWeights& weights,
        const PackageSizes& sizes, Program& program, const char* name, Diagnostics& diagnostics)
       : config_(config),
         sizes_(sizes),
@@ -61,12 +61,12 @@ class Part {
 
   void BuildMain() {
     Value* states = Encoded();
-    ids_ = AddInput("decoder_input_ids", DType::kInt32, {1, Size("output", 1, sizes_.context)});
+    ids_ = AddInput(config_.output_ids, DType::kInt32, {1, Size("output", 1, sizes_.context)});
     positions_ = IndicesOf(b_, ids_, 1);
     b_.SetName("cross");
     Value* source = Projected(states);
     Finish(Decoded([&](const std::string& own) { return CrossOf(own, source); }), "logits");
-    Finish(states, "encoder_last_hidden_state");
+    Finish(states, config_.states);
   }
 
   void BuildEncode() {
@@ -142,13 +142,13 @@ class Part {
     return size.low == size.high ? Dim(size.low)
                                  : Dim::Symbol(function_.FreshSymbol(name, size));
   }
-  Value* AddInput(const char* name, DType dtype, const Shape& shape) {
+  Value* AddInput(const std::string& name, DType dtype, const Shape& shape) {
     Value* value = function_.AddInput(name, Type::Tensor(dtype, shape));
     function_.inputs.push_back(
         {.name = value->name, .source_name = name, .source_dtype = dtype, .source_shape = shape});
     return value;
   }
-  void Finish(Value* y, const char* name) {
+  void Finish(Value* y, const std::string& name) {
     function_.Rename(y, name);
     function_.outputs.push_back({.name = y->name,
                                  .source_name = name,
@@ -521,8 +521,7 @@ PackageSizes SizesOf(const ImportOptions& options, const EncoderDecoderConfig& c
 
 }  // namespace
 
-Program BuildEncoderDecoder(const EncoderDecoderConfig& given, const NetworkWeights& weights,
-                            const ImportOptions& options, Diagnostics& diagnostics) {
+EncoderDecoderConfig CheckedEncoderDecoder(const EncoderDecoderConfig& given) {
   EncoderDecoderConfig config = given;
   config.decoder = CompletedSide(config.decoder);
   CheckSide(config, config.decoder, true);
@@ -550,13 +549,19 @@ Program BuildEncoderDecoder(const EncoderDecoderConfig& given, const NetworkWeig
       CheckNumber("rotated dimensions of a head", config.rotary_size, 2, side->head_dim);
   if (!(config.epsilon >= 0) || !std::isfinite(config.epsilon))
     throw Error("bad-file", "the epsilon of norms is {}", config.epsilon);
+  return config;
+}
+
+Program BuildEncoderDecoder(const EncoderDecoderConfig& given, const NetworkWeights& weights,
+                            const ImportOptions& options, Diagnostics& diagnostics) {
+  const EncoderDecoderConfig config = CheckedEncoderDecoder(given);
   const PackageSizes sizes = SizesOf(options, config);
   Program program(&Ops());
-  Part(config, weights, sizes, program, "main", diagnostics).BuildMain();
-  Part(config, weights, sizes, program, "encode", diagnostics).BuildEncode();
-  Part(config, weights, sizes, program, "decode", diagnostics).BuildDecode();
+  SequenceFunction(config, weights, sizes, program, "main", diagnostics).BuildMain();
+  SequenceFunction(config, weights, sizes, program, "encode", diagnostics).BuildEncode();
+  SequenceFunction(config, weights, sizes, program, "decode", diagnostics).BuildDecode();
   if (config.mel)
-    Part(config, weights, sizes, program, "features", diagnostics).BuildFeatures();
+    SequenceFunction(config, weights, sizes, program, "features", diagnostics).BuildFeatures();
   return program;
 }
 

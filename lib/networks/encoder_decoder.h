@@ -13,7 +13,8 @@
 //
 //   main    computes everything once, as transformers' forward does.
 //             inputs   those of the encoder, decoder_input_ids int32 [1, S]
-//             outputs  logits fp32 [1, S, vocabulary], encoder_last_hidden_state fp32 [1, I, W]
+//             outputs  logits fp32 [1, S, vocabulary], encoder_last_hidden_state fp32 [1, I, W];
+//                      the names are those of the model's class
 //   encode  prepares the keys and values of cross attention.
 //             inputs   those of the encoder
 //             outputs  last_hidden_state fp32 [1, I, W], cross_keys and cross_values fp16 [layers,
@@ -80,6 +81,8 @@ struct EncoderDecoderConfig {
   double rotary_theta = 10000;
   // kOther: adds the inputs of the encoder to a function, and returns its hidden states [1, I, width].
   std::function<Value*(Function&, Builder&)> other = {};
+  // Names in the function main.
+  std::string output_ids = "decoder_input_ids", states = "encoder_last_hidden_state";
 };
 
 // The tensors of one model (NetworkWeights, layers.h) have these names, followed by .weight or .bias;
@@ -92,6 +95,10 @@ struct EncoderDecoderConfig {
 //   encoder.conv1 encoder.conv2 encoder.conv3 encoder.conv_norm
 //   projection  of the encoder's hidden states, if widths differ
 //   lm.dense lm.norm output
+
+// Returns the configuration with the sizes that follow from others. Error "bad-file" for inconsistent
+// numbers.
+EncoderDecoderConfig CheckedEncoderDecoder(const EncoderDecoderConfig& config);
 
 // Builds the functions; `main` is the first. The sizes of I and C are those of --dim tokens=...
 // (samples=...) and --context, or else up to the model's maxima. Errors "missing-tensor" and

@@ -17,6 +17,7 @@
 #include "lib/support/hash.h"
 #include "lib/support/mapped_file.h"
 #include "lib/support/memory_use.h"
+#include "lib/support/regular_file.h"
 #include "tools/driver/calibration.h"
 #include "tools/driver/compression.h"
 #include "tools/driver/compression_page.h"
@@ -150,6 +151,7 @@ void CheckOptions(const CompileOptions& options) {
 struct Source {
   fs::path model;
   std::function<Program(const ImportOptions&, Diagnostics&, SourceFacts*)> read;
+  bool has_tokenizer = true;  // whether the tokenizer of the model goes with the package
 };
 Source FileSource(const fs::path& model) {
   return {model,
@@ -311,7 +313,7 @@ CompileResult CompileSource(const Source& source, const fs::path& given,
   steps.finished = phase;
   steps.imported = [&](SourceFacts& read) {
     std::vector<fs::path> tokenizer_parts;
-    if (!model.empty()) tokenizer_files = TokenizerFilesOf(model, tokenizer_parts, diagnostics);
+    if (!model.empty() && source.has_tokenizer) tokenizer_files = TokenizerFilesOf(model, tokenizer_parts, diagnostics);
     for (const fs::path& file : tokenizer_parts) read.Add(model, file);
     facts = read;
     phase("import");
@@ -403,10 +405,65 @@ CompileResult CompileSource(const Source& source, const fs::path& given,
   return result;
 }
 
+// Leaves one function of a program, as its main function.
+Program OnlyFunction(Program program, const std::string& name) {
+  std::erase_if(program.functions, [&](const auto& function) { return function->name != name; });
+  MLC_CHECK(program.functions.size() == 1, "no function {}", name);
+  program.functions[0]->name = program.interface.default_function = "main";
+  return program;
+}
+
+// Writes a folder with a package for each function, and the files of the model that WhisperKit reads
+// beside them; the folder is installed as a whole.
+CompileResult CompileWhisperKit(const fs::path& model, const fs::path& given,
+                                const CompileOptions& options, Diagnostics& diagnostics) {
+  constexpr const char* kFunctions[] = {"MelSpectrogram", "AudioEncoder", "TextDecoder"};
+  constexpr const char* kBeside[] = {"config.json",           "generation_config.json",
+                                     "tokenizer.json",        "tokenizer_config.json",
+                                     "preprocessor_config.json"};
+  const fs::path output = WithoutSlash(given);
+  if (output.extension() == ".mlpackage" || output.extension() == ".mlmodelc")
+    throw Error("usage", "-o: \"{}\" is a single model, but --runtime whisperkit makes three",
+                output.string())
+        .Expected("a folder for them");
+  CompileOptions one = options;
+  // WhisperKit's own models are those of macOS 14.
+  if (!one.target) one.target = Opset::kIos17;
+  Staging staging(output, Staging::kFolder, options.force);
+  std::error_code error;
+  fs::create_directories(staging.path(), error);
+  CompileResult all;
+  for (const char* name : kFunctions) {
+    const Source source{model,
+                        [&](const ImportOptions& import, Diagnostics& into, SourceFacts* facts) {
+                          return OnlyFunction(ImportUncompressed(model, import, into, facts), name);
+                        },
+                        false};
+    CompileResult result =
+        CompileSource(source, staging.path() / (std::string(name) + ".mlpackage"), one, diagnostics,
+                      nullptr);
+    for (const auto& [operation, count] : result.operators) all.operators[operation] += count;
+    result.operations += all.operations;
+    result.weight_bytes += all.weight_bytes;
+    result.phases.insert(result.phases.begin(), all.phases.begin(), all.phases.end());
+    result.operators = all.operators;
+    all = std::move(result);
+  }
+  for (const char* name : kBeside)
+    if (const fs::path file = model / name; fs::exists(file, error))
+      WriteFile(staging.path() / name, std::string(AsText(MappedFile::Open(file)->bytes())));
+  staging.Commit();
+  all.package = output;
+  if (!all.manifest.empty()) all.manifest = output / all.manifest.filename();
+  return all;
+}
+
 }  // namespace
 
 CompileResult Compile(const fs::path& model, const fs::path& output, const CompileOptions& options,
                       Diagnostics& diagnostics, const std::vector<SourceFile>* known) {
+  if (options.import.runtime == kWhisperKit)
+    return CompileWhisperKit(model, output, options, diagnostics);
   return CompileSource(FileSource(model), output, options, diagnostics, known);
 }
 

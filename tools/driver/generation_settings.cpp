@@ -24,16 +24,16 @@ int32_t TokenIn(const Config& json, const std::string& key, int64_t token) {
   return static_cast<int32_t>(token);
 }
 
-std::optional<int32_t> Token(const Config& json, const std::string& key) {
+std::optional<int32_t> TokenOf(const Config& json, const std::string& key) {
   if (!json.has(key)) return std::nullopt;
   return TokenIn(json, key, json.Int(key));
 }
 
 // Reads one token or a list.
-std::vector<int32_t> Tokens(const Config& json, const std::string& key) {
+std::vector<int32_t> TokenList(const Config& json, const std::string& key) {
   std::vector<int32_t> tokens;
   if (!json.has(key)) return tokens;
-  if (json.kind(key) != Config::Kind::kList) return {*Token(json, key)};
+  if (json.kind(key) != Config::Kind::kList) return {*TokenOf(json, key)};
   for (int64_t token : json.Ints(key)) tokens.push_back(TokenIn(json, key, token));
   return tokens;
 }
@@ -42,7 +42,7 @@ std::map<std::string, int32_t> NamedTokens(const Config& json, const std::string
   std::map<std::string, int32_t> tokens;
   if (!json.has(key)) return tokens;
   const Config all = json.Object(key);
-  for (const std::string& name : all.keys()) tokens[name] = *Token(all, name);
+  for (const std::string& name : all.keys()) tokens[name] = *TokenOf(all, name);
   return tokens;
 }
 
@@ -63,7 +63,7 @@ void ForbidTokens(std::span<const int32_t> tokens, std::span<float> logits) {
     if (static_cast<size_t>(token) < logits.size()) logits[static_cast<size_t>(token)] = kNever;
 }
 
-void Penalise(double penalty, std::span<const int32_t> tokens, std::span<float> logits) {
+void PenaliseRepeated(double penalty, std::span<const int32_t> tokens, std::span<float> logits) {
   for (int32_t token : std::set<int32_t>(tokens.begin(), tokens.end()))
     if (static_cast<size_t>(token) < logits.size()) {
       float& logit = logits[static_cast<size_t>(token)];
@@ -152,14 +152,14 @@ GenerationSettings SettingsOf(const Program& program) {
         json.kind("early_stopping") == Config::Kind::kBool && json.Bool("early_stopping");
     settings.no_repeat_ngram = json.Int("no_repeat_ngram_size", 0);
     settings.repetition_penalty = json.Number("repetition_penalty", 1);
-    settings.start = Token(json, "decoder_start_token_id");
-    if (!settings.start) settings.start = Token(json, "bos_token_id");
-    if (!settings.start) settings.start = Token(json, "pad_token_id");
-    settings.forced_begin = Token(json, "forced_bos_token_id");
-    settings.ends = Tokens(json, "eos_token_id");
-    settings.forced_end = Tokens(json, "forced_eos_token_id");
-    settings.suppressed = Tokens(json, "suppress_tokens");
-    settings.suppressed_at_begin = Tokens(json, "begin_suppress_tokens");
+    settings.start = TokenOf(json, "decoder_start_token_id");
+    if (!settings.start) settings.start = TokenOf(json, "bos_token_id");
+    if (!settings.start) settings.start = TokenOf(json, "pad_token_id");
+    settings.forced_begin = TokenOf(json, "forced_bos_token_id");
+    settings.ends = TokenList(json, "eos_token_id");
+    settings.forced_end = TokenList(json, "forced_eos_token_id");
+    settings.suppressed = TokenList(json, "suppress_tokens");
+    settings.suppressed_at_begin = TokenList(json, "begin_suppress_tokens");
     for (const std::vector<int64_t>& word : json.IntLists("bad_words_ids")) {
       settings.bad_words.emplace_back();
       for (int64_t token : word)
@@ -171,7 +171,7 @@ GenerationSettings SettingsOf(const Program& program) {
     settings.languages = NamedTokens(json, "lang_to_id");
     settings.tasks = NamedTokens(json, "task_to_id");
     settings.multilingual = json.Bool("is_multilingual", !settings.languages.empty());
-    settings.no_timestamps = Token(json, "no_timestamps_token_id");
+    settings.no_timestamps = TokenOf(json, "no_timestamps_token_id");
     if (json.has("max_initial_timestamp_index"))
       settings.max_initial_timestamp = json.Int("max_initial_timestamp_index");
   }
@@ -182,7 +182,7 @@ void Forbid(const GenerationSettings& settings, const DecodedSoFar& so_far,
             std::span<float> logits) {
   const auto count = static_cast<int64_t>(so_far.tokens.size());
   if (settings.repetition_penalty != 1)
-    Penalise(settings.repetition_penalty, so_far.tokens, logits);
+    PenaliseRepeated(settings.repetition_penalty, so_far.tokens, logits);
   ForbidRepetition(settings.no_repeat_ngram, so_far.tokens, logits);
   ForbidWords(settings, so_far.tokens, logits);
   const int64_t least = settings.min_new_tokens

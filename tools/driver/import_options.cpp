@@ -144,14 +144,18 @@ std::vector<Option> ImportTable(ImportOptions& into) {
       Grouped(
           OptionGroup::kLanguage,
           {{"--runtime", "swift",
-            "library with which an app runs the language model: swift (swift-transformers; "
-            "the default and the only one)",
+            "library with which an app runs the model: swift (swift-transformers; the default), or "
+            "whisperkit for Whisper: a folder of three packages",
             Field(
                 [&into](const std::string& text) {
-                  if (text != "swift") throw UnknownWord("--runtime", text, {"swift"});
+                  if (text != "swift" && text != kWhisperKit)
+                    throw UnknownWord("--runtime", text, {"swift", kWhisperKit});
                   into.runtime = text;
                 },
-                [] { return std::nullopt; })},
+                [&into]() -> std::optional<Field::Values> {
+                  if (into.runtime != kWhisperKit) return std::nullopt;
+                  return Field::Values{into.runtime};
+                })},
            Common({"--context", "N",
                    "maximum context length of a language model, in tokens (default: 2048, or the "
                    "model's own limit if lower)",

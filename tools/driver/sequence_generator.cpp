@@ -21,24 +21,24 @@ namespace mlc::driver {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Tensors = std::map<std::string, Tensor>;
+using TensorsByName = std::map<std::string, Tensor>;
 
 constexpr int64_t kSampleRate = 16000;
 
-const Function* FunctionNamed(const Program& program, std::string_view name) {
+const Function* SequencePart(const Program& program, std::string_view name) {
   for (const auto& function : program.functions)
     if (function->name == name) return function.get();
   return nullptr;
 }
 
-const Value* InputNamed(const Function& function, std::string_view name) {
+const Value* PartInput(const Function& function, std::string_view name) {
   for (const auto& value : function.body.inputs)
     if (value->name == name) return value.get();
   return nullptr;
 }
 
 // Reads a sound of one channel, or the mean of all channels.
-std::vector<float> SamplesOf(const fs::path& path) {
+std::vector<float> MonoSamples(const fs::path& path) {
   const media::Sound sound = media::ReadSound(path);
   if (sound.rate != kSampleRate)
     throw Error("bad-input", "the sound has {} samples per second", sound.rate)
@@ -62,9 +62,9 @@ class SequenceGenerator {
       : model_(model),
         options_(options),
         diagnostics_(diagnostics),
-        encode_(*FunctionNamed(*model.program(), "encode")),
-        decode_(*FunctionNamed(*model.program(), "decode")),
-        features_(FunctionNamed(*model.program(), "features")),
+        encode_(*SequencePart(*model.program(), "encode")),
+        decode_(*SequencePart(*model.program(), "decode")),
+        features_(SequencePart(*model.program(), "features")),
         settings_(SettingsOf(*model.program())) {
     CheckOptions();
     if (!options.tokenizer.empty() || options.has_prompt) {
@@ -101,8 +101,8 @@ class SequenceGenerator {
     throw Error("usage", "{}: the encoder of this model reads {}", option, takes);
   }
   void CheckOptions() const {
-    const bool text = InputNamed(encode_, "input_ids") != nullptr,
-               sound = features_ || InputNamed(encode_, "input_values") != nullptr;
+    const bool text = PartInput(encode_, "input_ids") != nullptr,
+               sound = features_ || PartInput(encode_, "input_values") != nullptr;
     if (options_.chat) throw Error("usage", "--chat: an encoder-decoder has no chat template");
     if (options_.audio.empty() && !text)
       Unsuitable(options_.has_prompt ? "--prompt" : "--tokens",
@@ -125,7 +125,7 @@ class SequenceGenerator {
     if (options_.has_prompt) tokens = tokenizer_->Encode(options_.prompt, true, true);
     for (int64_t token : options_.tokens) tokens.push_back(static_cast<int32_t>(token));
     if (tokens.empty()) throw Error("usage", "--prompt has no tokens");
-    const Dim& size = InputNamed(encode_, "input_ids")->type.shape[1];
+    const Dim& size = PartInput(encode_, "input_ids")->type.shape[1];
     const int64_t most = size.Bounds(encode_.symbols).high;
     if (std::ssize(tokens) > most)
       throw Error("bad-input", "{} tokens, but the encoder takes at most {}", tokens.size(), most)
@@ -134,11 +134,11 @@ class SequenceGenerator {
   }
 
   // Runs the encoder. Its attention mask has the length of its tokens; a fixed length is padded.
-  void Encode(Tensors inputs, GenerateResult& result) {
+  void Encode(TensorsByName inputs, GenerateResult& result) {
     const Clock::time_point begin = Clock::now();
     if (auto ids = inputs.find("input_ids"); ids != inputs.end()) {
       const int64_t count = ids->second.size(),
-                    size = std::max(count, InputNamed(encode_, "input_ids")
+                    size = std::max(count, PartInput(encode_, "input_ids")
                                                ->type.shape[1]
                                                .Bounds(encode_.symbols)
                                                .low);
@@ -150,7 +150,7 @@ class SequenceGenerator {
       seen_ = Tensor::Of<int32_t>({1, size}, seen);
       inputs["attention_mask"] = *seen_;
     }
-    Tensors outputs = encoder_->Run(inputs).outputs;
+    TensorsByName outputs = encoder_->Run(inputs).outputs;
     keys_ = outputs.at("cross_keys");
     values_ = outputs.at("cross_values");
     result.prefill_ms += MillisecondsSince(begin);
@@ -166,13 +166,13 @@ class SequenceGenerator {
   // Processes tokens after those processed since Forget, and returns the logits of the last one.
   std::vector<float> Append(std::span<const int32_t> tokens) {
     const int64_t count = std::ssize(tokens), end = processed_ + count;
-    const Value& ids = *InputNamed(decode_, "input_ids");
+    const Value& ids = *PartInput(decode_, "input_ids");
     const int64_t vocabulary = decode_.body.outputs()[0]->type.shape[2].constant();
     for (int32_t token : tokens)
       if (token < 0 || token >= vocabulary)
         throw Error("bad-input", "token {} is not in the vocabulary of the model", token)
             .Expected("0 to {}", vocabulary - 1);
-    Tensors inputs = {
+    TensorsByName inputs = {
         {ids.name, Tensor::Of<int32_t>({1, count}, std::vector(tokens.begin(), tokens.end()))},
         {"causal_mask", Tensor::Full(DType::kFp16, {1, 1, count, end}, 0)},
         {"cross_keys", keys_},
@@ -197,7 +197,7 @@ class SequenceGenerator {
 
   // Generates after `begin`.
   void Decode(std::vector<int32_t> begin, bool timestamps, GenerateResult& result) {
-    const auto context = InputNamed(decode_, "causal_mask")->type.shape[3].Bounds(decode_.symbols).high;
+    const auto context = PartInput(decode_, "causal_mask")->type.shape[3].Bounds(decode_.symbols).high;
     const auto first = static_cast<int64_t>(begin.size());
     int64_t most = settings_.max_length;
     if (settings_.max_new_tokens) most = first + *settings_.max_new_tokens;
@@ -255,9 +255,9 @@ class SequenceGenerator {
 
   // Transcribes a sound: Whisper one window after another.
   void Transcribe(GenerateResult& result) {
-    std::vector<float> samples = SamplesOf(options_.audio);
+    std::vector<float> samples = MonoSamples(options_.audio);
     if (!features_) {
-      const Dim& size = InputNamed(encode_, "input_values")->type.shape[1];
+      const Dim& size = PartInput(encode_, "input_values")->type.shape[1];
       const auto [low, high] = std::pair{size.Bounds(encode_.symbols).low,
                                          size.Bounds(encode_.symbols).high};
       if (std::ssize(samples) > high)
@@ -270,12 +270,12 @@ class SequenceGenerator {
       Encode({{"input_values", Tensor::Of<float>({1, count}, samples)}}, result);
       return Decode({Start()}, false, result);
     }
-    const int64_t window = InputNamed(*features_, "input_values")->type.shape[1].constant();
+    const int64_t window = PartInput(*features_, "input_values")->type.shape[1].constant();
     for (int64_t at = 0; at == 0 || at < std::ssize(samples); at += window) {
       std::vector<float> part(static_cast<size_t>(window), 0);
       std::copy(samples.begin() + at,
                 samples.begin() + std::min<int64_t>(at + window, std::ssize(samples)), part.begin());
-      Tensors mel = front_end_->Run({{"input_values", Tensor::Of<float>({1, window}, part)}}).outputs;
+      TensorsByName mel = front_end_->Run({{"input_values", Tensor::Of<float>({1, window}, part)}}).outputs;
       Encode({{"input_features", mel.at("input_features")}}, result);
       Decode(SpeechPrompt(), options_.timestamps, result);
       if (result.finish == GenerateResult::Finish::kInterrupted) break;
@@ -355,10 +355,10 @@ class SequenceGenerator {
 }  // namespace
 
 bool IsEncoderDecoder(const Program& program) {
-  const Function *encode = FunctionNamed(program, "encode"),
-                 *decode = FunctionNamed(program, "decode");
-  return encode && decode && InputNamed(*decode, "cross_keys") &&
-         InputNamed(*decode, "causal_mask");
+  const Function *encode = SequencePart(program, "encode"),
+                 *decode = SequencePart(program, "decode");
+  return encode && decode && PartInput(*decode, "cross_keys") &&
+         PartInput(*decode, "causal_mask");
 }
 
 bool IsEncoderDecoder(const fs::path& model, const ImportOptions& options) {
