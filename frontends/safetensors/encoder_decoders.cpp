@@ -20,14 +20,33 @@ namespace {
 using SequenceConfig = networks::EncoderDecoderConfig;
 
 // The keys of generation_config.json that affect which tokens are generated.
-constexpr const char* kGenerationKeys[] = {
-    "alignment_heads", "bad_words_ids", "begin_suppress_tokens", "bos_token_id",
-    "decoder_start_token_id", "early_stopping", "eos_token_id", "forced_bos_token_id",
-    "forced_decoder_ids", "forced_eos_token_id", "is_multilingual", "lang_to_id", "length_penalty",
-    "max_initial_timestamp_index", "max_length", "max_new_tokens", "min_length", "min_new_tokens",
-    "no_repeat_ngram_size", "no_timestamps_token_id", "num_beams", "pad_token_id",
-    "prev_sot_token_id", "repetition_penalty", "return_timestamps", "suppress_tokens",
-    "task_to_id"};
+constexpr const char* kGenerationKeys[] = {"alignment_heads",
+                                           "bad_words_ids",
+                                           "begin_suppress_tokens",
+                                           "bos_token_id",
+                                           "decoder_start_token_id",
+                                           "early_stopping",
+                                           "eos_token_id",
+                                           "forced_bos_token_id",
+                                           "forced_decoder_ids",
+                                           "forced_eos_token_id",
+                                           "is_multilingual",
+                                           "lang_to_id",
+                                           "length_penalty",
+                                           "max_initial_timestamp_index",
+                                           "max_length",
+                                           "max_new_tokens",
+                                           "min_length",
+                                           "min_new_tokens",
+                                           "no_repeat_ngram_size",
+                                           "no_timestamps_token_id",
+                                           "num_beams",
+                                           "pad_token_id",
+                                           "prev_sot_token_id",
+                                           "repetition_penalty",
+                                           "return_timestamps",
+                                           "suppress_tokens",
+                                           "task_to_id"};
 
 // Returns the settings of generation_config.json, or else those of config.json.
 std::string GenerationSettings(const Folder& folder, const Config& json,
@@ -131,22 +150,22 @@ class SequenceImporter {
     }
     const networks::NetworkWeights own = weights_.ForNetwork();
     const bool tied = Tied();
-    const networks::NetworkWeights found{
-        .find =
-            [&](const std::string& name) {
-              return tied && name == kOutputName ? Tensor() : own.find(name);
-            },
-        .name = own.name};
+    const networks::NetworkWeights found{.find =
+                                             [&](const std::string& name) {
+                                               return tied && name == kOutputName ? Tensor()
+                                                                                  : own.find(name);
+                                             },
+                                         .name = own.name};
     Program program =
         options_.runtime == kWhisperKit
             ? networks::BuildWhisperKit(config_, AlignmentHeads(read), found, diagnostics)
             : networks::BuildEncoderDecoder(config_, found, options_, diagnostics);
     weights_.CheckAllUsed(IsLeftOverOfSequences);
     program.interface.metadata = {
-        {"co.huggingface.exporters.task",
-         vision_                                                ? "image-to-text"
-         : row_.input != SequenceConfig::Input::kTokens         ? "automatic-speech-recognition"
-                                                                : "text2text-generation"},
+        {"co.huggingface.exporters.task", vision_ ? "image-to-text"
+                                          : row_.input != SequenceConfig::Input::kTokens
+                                              ? "automatic-speech-recognition"
+                                              : "text2text-generation"},
         {kGenerationSettings, row_.family == SequenceFamily::kBlip
                                   ? BlipSettings(json_.Object("text_config"))
                                   : GenerationSettings(folder_, json_, read)}};
@@ -172,10 +191,10 @@ class SequenceImporter {
 
   // Copies of shared tables, and tables that are computed.
   static bool IsLeftOverOfSequences(std::string_view name) {
-    for (std::string_view end : {"embed_tokens.weight", "shared.weight", "lm_head.weight",
-                                 "proj_out.weight", "embed_positions.weights",
-                                 "embed_positions.weight", "embed_positions._float_tensor",
-                                 "rotary_emb.inv_freq", "cls.predictions.decoder.bias"})
+    for (std::string_view end :
+         {"embed_tokens.weight", "shared.weight", "lm_head.weight", "proj_out.weight",
+          "embed_positions.weights", "embed_positions.weight", "embed_positions._float_tensor",
+          "rotary_emb.inv_freq", "cls.predictions.decoder.bias"})
       if (name.ends_with(end)) return true;
     // The pooled picture is not read.
     if (name.find("encoder.pooler.") != std::string_view::npos) return true;
@@ -213,11 +232,11 @@ class SequenceImporter {
     const std::string activation =
         kind == "gated-gelu" ? "gelu_new" : kind.substr(side.gated ? 6 : 0);
     side.activation = ActivationOf(
-        Config::Parse(fmt::format("{{\"feed_forward_proj\": \"{}\"}}",
-                                  activation.find_first_of("\"\\\n") == std::string::npos
-                                      ? activation
-                                      : std::string("?")),
-                      json_.file()),
+        Config::Parse(
+            fmt::format("{{\"feed_forward_proj\": \"{}\"}}",
+                        activation.find_first_of("\"\\\n") == std::string::npos ? activation
+                                                                                : std::string("?")),
+            json_.file()),
         "feed_forward_proj");
     config_.encoder = config_.decoder = side;
     config_.decoder.layers = json_.Int("num_decoder_layers", side.layers);
@@ -310,16 +329,14 @@ class SequenceImporter {
       side->activation = ActivationOf(json_, own + "hidden_act");
     }
     config_.decoder.gated = true;
-    const Config rope =
-        json_.has("rope_parameters") ? json_.Object("rope_parameters") : json_;
+    const Config rope = json_.has("rope_parameters") ? json_.Object("rope_parameters") : json_;
     if (rope.has("rope_type") && rope.Text("rope_type") != "default")
       throw Error("unsupported-architecture", "\"rope_type\" is \"{}\"", rope.Text("rope_type"))
           .At({json_.file(), "key \"rope_parameters\""})
           .Expected("\"default\"");
     if (json_.has("rope_scaling")) Refuse("rope_scaling", "none");
     config_.rotary_theta = rope.Number("rope_theta", json_.Number("rope_theta"));
-    const double part =
-        rope.Number("partial_rotary_factor", json_.Number("partial_rotary_factor"));
+    const double part = rope.Number("partial_rotary_factor", json_.Number("partial_rotary_factor"));
     if (config_.decoder.heads < 1 || !(part > 0 && part <= 1)) return;  // rejected by the builder
     // An odd number of dimensions has one more, which makes the last pair.
     const auto size = static_cast<int64_t>(
@@ -449,7 +466,8 @@ Program ImportEncoderDecoder(const Folder& folder, const ImportOptions& options,
     throw Error("usage", "option 'runtime' {}: the model is {}, not Whisper", kWhisperKit,
                 row->model_type);
   if (options.runtime != kWhisperKit && options.target && *options.target < Opset::kIos18)
-    throw Error("target-too-old", "decoders keep their cache in states, and functions share weights")
+    throw Error("target-too-old",
+                "decoders keep their cache in states, and functions share weights")
         .Expected("iOS18 or later");
   return SequenceImporter(folder, *row, options).Run(diagnostics, read);
 }

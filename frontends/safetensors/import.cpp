@@ -399,7 +399,8 @@ struct NetworkKind {
 };
 constexpr NetworkKind kNetworks[] = {
     {"encoder-decoders", IsEncoderDecoder, ImportEncoderDecoder, EncoderDecoderModelTypes},
-    {"decoders of pictures", IsPictureDecoder, ImportEncoderDecoder, PictureDecoderModelTypes, true},
+    {"decoders of pictures", IsPictureDecoder, ImportEncoderDecoder, PictureDecoderModelTypes,
+     true},
     {"encoders", IsEncoder, ImportEncoder, EncoderModelTypes},
     {"decoders", IsDecoder, ImportDecoder, DecoderModelTypes},
     {"vision models", IsVisionModel, ImportVisionModel, VisionModelTypes, true},

@@ -110,8 +110,7 @@ class SpeechImporter {
   SpeechImporter(const Folder& folder, const SpeechRow& row)
       : folder_(folder), json_(folder.config().WithDefaults(kSpeechDefaults)), row_(row) {}
 
-  Program Run(const ImportOptions& options, Diagnostics& diagnostics,
-              std::vector<fs::path>* read) {
+  Program Run(const ImportOptions& options, Diagnostics& diagnostics, std::vector<fs::path>* read) {
     const SpeechHeadRow& head = HeadOf();
     ReadConfig(head.head);
     std::vector<TensorName> names = kSpeechNames;
@@ -126,8 +125,8 @@ class SpeechImporter {
     // The head of a language has its own number of tokens.
     if (adapter && config_.head == SpeechHead::kFrames) config_.labels = -1;
     std::optional<FolderWeights> language;
-    if (adapter) language.emplace(*adapter, std::vector<std::string>{"", std::string(row_.prefix)},
-                                  names);
+    if (adapter)
+      language.emplace(*adapter, std::vector<std::string>{"", std::string(row_.prefix)}, names);
     const networks::NetworkWeights own = weights.ForNetwork();
     const networks::NetworkWeights found{
         .find =
@@ -193,10 +192,10 @@ class SpeechImporter {
     config_.position_taps = json_.Int("num_conv_pos_embeddings");
     config_.position_groups = json_.Int("num_conv_pos_embedding_groups");
     config_.epsilon = json_.Number("layer_norm_eps");
-    config_.weighted_layers =
-        head != SpeechHead::kHidden && json_.Bool("use_weighted_layer_sum");
+    config_.weighted_layers = head != SpeechHead::kHidden && json_.Bool("use_weighted_layer_sum");
     config_.projected = json_.Int("classifier_proj_size");
-    config_.labels = folder_.architecture().ends_with("ForCTC") ? json_.Int("vocab_size") : Labels();
+    config_.labels =
+        folder_.architecture().ends_with("ForCTC") ? json_.Int("vocab_size") : Labels();
     if (row_.feature_options) {
       config_.normed_features = json_.Bool("feat_proj_layer_norm");
       config_.batch_norm = json_.Bool("conv_pos_batch_norm");

@@ -27,8 +27,8 @@ Value* Convolved(Builder& b, Layers& layers, const std::string& name, Value* x,
 
 Tensor NormalisedTaps(const Tensor& v, const Tensor& g, const std::string& name) {
   if (v.rank() != 3 || g.size() != v.dims()[2])
-    throw Error("bad-tensor", "the sizes of tensor \"{}\" and of its directions [{}] disagree", name,
-                fmt::join(v.dims(), ","));
+    throw Error("bad-tensor", "the sizes of tensor \"{}\" and of its directions [{}] disagree",
+                name, fmt::join(v.dims(), ","));
   const int64_t taps = v.dims()[2], rows = v.dims()[0] * v.dims()[1];
   const Tensor values = v.Cast(DType::kFp32);
   const Pin<float> in = values.data<float>();

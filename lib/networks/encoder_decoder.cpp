@@ -31,19 +31,21 @@ constexpr double kUnseen = -4e4;
 constexpr int64_t kUsualTokens = 2048;
 
 // The convolutions of Moonshine's encoder (transformers' modeling_moonshine.py, MoonshineEncoder).
-const std::vector<SpeechEncoderConfig::Convolution> kMoonshine = {{0, 127, 64}, {0, 7, 3}, {0, 3, 2}};
+const std::vector<SpeechEncoderConfig::Convolution> kMoonshine = {
+    {0, 127, 64}, {0, 7, 3}, {0, 3, 2}};
 
 // The sizes of a package.
 struct PackageSizes {
-  Symbol inputs;      // I; kSamples: samples
-  int64_t context;    // C
+  Symbol inputs;    // I; kSamples: samples
+  int64_t context;  // C
 };
 
 // Builds one function.
 class SequenceFunction {
  public:
   SequenceFunction(const EncoderDecoderConfig& config, const NetworkWeights& weights,
-       const PackageSizes& sizes, Program& program, const char* name, Diagnostics& diagnostics)
+                   const PackageSizes& sizes, Program& program, const char* name,
+                   Diagnostics& diagnostics)
       : config_(config),
         sizes_(sizes),
         function_(*program.Add(name)),
@@ -55,7 +57,8 @@ class SequenceFunction {
   // Whisper's front end.
   void BuildFeatures() {
     const MelSpectrogram& how = *config_.mel;
-    Value* samples = AddInput("input_values", DType::kFp32, {1, 2 * config_.encoder.most * how.hop});
+    Value* samples =
+        AddInput("input_values", DType::kFp32, {1, 2 * config_.encoder.most * how.hop});
     Finish(WhisperMel(b_, samples, how), "input_features");
   }
 
@@ -139,8 +142,7 @@ class SequenceFunction {
   Dim InputTokens() {
     const Symbol& size = sizes_.inputs;
     const char* name = config_.input == EncoderInput::kSamples ? "samples" : "inputs";
-    return size.low == size.high ? Dim(size.low)
-                                 : Dim::Symbol(function_.FreshSymbol(name, size));
+    return size.low == size.high ? Dim(size.low) : Dim::Symbol(function_.FreshSymbol(name, size));
   }
   Value* AddInput(const std::string& name, DType dtype, const Shape& shape) {
     Value* value = function_.AddInput(name, Type::Tensor(dtype, shape));
@@ -187,7 +189,7 @@ class SequenceFunction {
       default:
         x = MoonshineStem();
     }
-    if (config_.positions == SidePositions::kRotary) 
+    if (config_.positions == SidePositions::kRotary)
       MakeAngles(IndicesOf(b_, x, 1), Greatest(b_, x->type.shape[1]));
     for (int64_t layer = 0; layer < side.layers; ++layer) {
       b_.SetName(fmt::format("encoder_{}", layer));
@@ -323,9 +325,8 @@ class SequenceFunction {
     Value* x = Rows(b_, table, ids);
     if (config_.embedding_scale != 1) x = Binary(b_, "mul", x, config_.embedding_scale);
     if (Value* positions = PositionTable(own, side)) {
-      Value* rows = config_.position_offset == 0
-                        ? at
-                        : Binary(b_, "add", at, config_.position_offset);
+      Value* rows =
+          config_.position_offset == 0 ? at : Binary(b_, "add", at, config_.position_offset);
       x = Binary(b_, "add", x, Expanded(b_, Rows(b_, positions, rows), {0}));
     }
     return config_.normed_embeddings ? Norm(own + "embedding_norm", x) : x;
@@ -372,9 +373,9 @@ class SequenceFunction {
     Value* apart = Binary(b_, "sub", Expanded(b_, queries, {1}), Expanded(b_, keys, {0}));
     apart = Binary(b_, "add", apart, most - 1);
     Value* bias = layers_.Needed(own + "distances.weight", {config_.buckets, side.heads});
-    Value* rows = Rows(b_, bias,
-                       b_.Const(BiasBuckets(most, config_.buckets, config_.max_distance,
-                                            own == "decoder.")));
+    Value* rows =
+        Rows(b_, bias,
+             b_.Const(BiasBuckets(most, config_.buckets, config_.max_distance, own == "decoder.")));
     return Expanded(b_, Transposed(b_, Rows(b_, rows, apart), {2, 0, 1}), {0});
   }
 
@@ -386,8 +387,8 @@ class SequenceFunction {
       for (int64_t j = 0; j < pairs; ++j) {
         const double angle =
             static_cast<double>(row) *
-            std::pow(config_.rotary_theta, -2.0 * static_cast<double>(j) /
-                                               static_cast<double>(config_.rotary_base_size));
+            std::pow(config_.rotary_theta,
+                     -2.0 * static_cast<double>(j) / static_cast<double>(config_.rotary_base_size));
         cosine.push_back(static_cast<float>(std::cos(angle)));
         sine.push_back(static_cast<float>(std::sin(angle)));
       }
@@ -444,10 +445,10 @@ class SequenceFunction {
   std::vector<Value*> outputs_;
   Value *ids_ = nullptr, *mask_ = nullptr;
   Value *key_cache_ = nullptr, *value_cache_ = nullptr;
-  Value* positions_ = nullptr;                   // int32 [S]
-  Value* past_ = nullptr;                        // int32 [1]: the number of past tokens
-  Value* seen_ = nullptr;                        // bool [1, 1, 1, I]
-  Value *cosine_ = nullptr, *sine_ = nullptr;    // [1, tokens, half of the rotated dimensions]
+  Value* positions_ = nullptr;                 // int32 [S]
+  Value* past_ = nullptr;                      // int32 [1]: the number of past tokens
+  Value* seen_ = nullptr;                      // bool [1, 1, 1, I]
+  Value *cosine_ = nullptr, *sine_ = nullptr;  // [1, tokens, half of the rotated dimensions]
 };
 
 constexpr int64_t kMostNumber = int64_t{1} << 24, kMostTokens = 1 << 17;

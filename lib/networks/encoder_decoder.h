@@ -49,21 +49,21 @@ namespace mlc::networks {
 struct EncoderDecoderConfig {
   enum class Input : uint8_t { kTokens, kMel, kSamples, kOther } input = Input::kTokens;
   enum class Positions : uint8_t {
-    kTable,     // rows of a table are added to the embeddings
-    kHalves,    // sines, then cosines, of frequencies 10000^(-2j/W) (Marian), unless a table is stored
-    kFairseq,   // the same with 10000^(-j/(W/2 - 1)) (M2M-100)
-    kDistances, // a bias of scores by buckets of distances, shared by all layers (T5)
-    kRotary,    // the first dimensions of queries and keys are rotated, adjacent ones in pairs
+    kTable,   // rows of a table are added to the embeddings
+    kHalves,  // sines, then cosines, of frequencies 10000^(-2j/W) (Marian), unless a table is stored
+    kFairseq,    // the same with 10000^(-j/(W/2 - 1)) (M2M-100)
+    kDistances,  // a bias of scores by buckets of distances, shared by all layers (T5)
+    kRotary,     // the first dimensions of queries and keys are rotated, adjacent ones in pairs
   } positions = Positions::kTable;
   int64_t position_offset = 0;  // the row of the first token
   NormKind norm = NormKind::kLayer;
-  bool pre_norms = false;          // norms of inputs of the branches; otherwise of their outputs' sum
-  bool final_norms = false;        // of encoder and decoder
+  bool pre_norms = false;    // norms of inputs of the branches; otherwise of their outputs' sum
+  bool final_norms = false;  // of encoder and decoder
   bool normed_embeddings = false;
   double embedding_scale = 1;
-  double attention_scale = 0;      // 0: 1 / sqrt(head dimension)
+  double attention_scale = 0;  // 0: 1 / sqrt(head dimension)
   double logit_scale = 1;
-  bool dense_logits = false;       // a dense layer and a norm precede the logits (BLIP)
+  bool dense_logits = false;  // a dense layer and a norm precede the logits (BLIP)
   double epsilon = 1e-5;
   struct Side {
     int64_t layers = 0, width = 0, heads = 0, kv_heads = 0;

@@ -16,18 +16,16 @@ Value* WithPast(Builder& b, Value* state, int64_t layer, Value* past, Value* mas
   Value* ends = end.Make();
   auto held = [&] { return b.Make("read_state", {{"input", state}}); };
   Value* update = Expanded(b, b.Cast(fresh, DType::kFp16), {0});
-  Value* all =
-      b.Make("slice_update",
-             {{"x", held()}, {"update", update}, {"begin", begin.Make()}, {"end", ends}});
+  Value* all = b.Make("slice_update",
+                      {{"x", held()}, {"update", update}, {"begin", begin.Make()}, {"end", ends}});
   b.MakeAll("write_state", {{"input", state}, {"data", all}});
-  Value* mine =
-      b.Make("slice_by_index",
-             {{"x", held()},
-              {"begin", Ints({layer, 0, 0, 0, 0})},
-              {"end", ends},
-              {"begin_mask", Tensor::Vector<bool>({false, false, true, true, true})},
-              {"end_mask", Tensor::Vector<bool>({false, false, true, false, true})},
-              {"squeeze_mask", Tensor::Vector<bool>({true, true, false, false, false})}});
+  Value* mine = b.Make("slice_by_index",
+                       {{"x", held()},
+                        {"begin", Ints({layer, 0, 0, 0, 0})},
+                        {"end", ends},
+                        {"begin_mask", Tensor::Vector<bool>({false, false, true, true, true})},
+                        {"end_mask", Tensor::Vector<bool>({false, false, true, false, true})},
+                        {"squeeze_mask", Tensor::Vector<bool>({true, true, false, false, false})}});
   return Expanded(b, b.Cast(mine, DType::kFp32), {1});
 }
 

@@ -66,9 +66,8 @@ Value* WhisperMel(Builder& b, Value* samples, const MelSpectrogram& how) {
   b.SetName("mel");
   const int64_t half = how.window / 2, bins = half + 1,
                 frames = samples->type.shape[1].constant() / how.hop;
-  Value* x = b.Make("pad", {{"x", Expanded(b, samples, {1})},
-                            {"pad", Ints({half, half})},
-                            {"mode", "reflect"}});
+  Value* x = b.Make(
+      "pad", {{"x", Expanded(b, samples, {1})}, {"pad", Ints({half, half})}, {"mode", "reflect"}});
   x = Convolved(b, b.Const(Waves(how), "waves"), nullptr, x,
                 {.channels = 2 * bins, .taps = how.window, .stride = how.hop});
   x = SliceAlong(b, x, 2, 0, frames, false);  // the last frame is dropped

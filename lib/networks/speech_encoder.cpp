@@ -53,8 +53,7 @@ class SpeechEncoder {
     if (!config_.pre_norms) x = Norm("norm", x);
     if (config_.gated_distances) MakeDistances(x);
     std::vector<Value*> states = {x};
-    for (int64_t layer = 0; layer < config_.layers; ++layer)
-      states.push_back(x = Layer(layer, x));
+    for (int64_t layer = 0; layer < config_.layers; ++layer) states.push_back(x = Layer(layer, x));
     if (config_.pre_norms) states.back() = x = Norm("norm", x);
     x = ShortenedOutput(x);
     Finish(config_.weighted_layers ? Weighted(states) : x, features);
@@ -132,8 +131,8 @@ class SpeechEncoder {
                       {config_.width, int64_t{1}});
     };
     x = Binary(b_, "sub", x, column(".running_mean"));
-    Value* scale = Binary(b_, "mul", column(".weight"),
-                          InverseRoot(b_, column(".running_var"), kEpsilon));
+    Value* scale =
+        Binary(b_, "mul", column(".weight"), InverseRoot(b_, column(".running_var"), kEpsilon));
     return Binary(b_, "add", Binary(b_, "mul", x, scale), column(".bias"));
   }
 
@@ -187,10 +186,9 @@ class SpeechEncoder {
     auto project = [&](const char* name) { return layers_.Linear(own + name, x, config_.width); };
     const double scale =
         1 / std::sqrt(static_cast<double>(config_.width) / static_cast<double>(config_.heads));
-    AttentionParts parts{
-        .q = Heads(b_, Binary(b_, "mul", project("query"), scale), config_.heads),
-        .k = Heads(b_, project("key"), config_.heads),
-        .v = Heads(b_, project("value"), config_.heads)};
+    AttentionParts parts{.q = Heads(b_, Binary(b_, "mul", project("query"), scale), config_.heads),
+                         .k = Heads(b_, project("key"), config_.heads),
+                         .v = Heads(b_, project("value"), config_.heads)};
     if (distances_) parts.biases.push_back(GatedDistances(own, x));
     return layers_.Linear(own + "attention", Joined(b_, Attend(b_, parts).y), config_.width);
   }
@@ -214,8 +212,8 @@ class SpeechEncoder {
   Value* Weighted(const std::vector<Value*>& states) {
     b_.SetName("layer_weights");
     const auto count = static_cast<int64_t>(states.size());
-    Value* shares = b_.Make("softmax", {{"x", layers_.Needed("layer_weights", {count})},
-                                        {"axis", -1}});
+    Value* shares =
+        b_.Make("softmax", {{"x", layers_.Needed("layer_weights", {count})}, {"axis", -1}});
     Value* sum = nullptr;
     for (int64_t i = 0; i < count; ++i) {
       Value* part = Binary(b_, "mul", states[static_cast<size_t>(i)], Element(b_, shares, i, 0));
@@ -291,8 +289,8 @@ void CheckSpeechNumbers(const SpeechEncoderConfig& config) {
     check("buckets of distances", config.buckets, 4, kMost);
     check("frames of the largest distance", config.max_distance, config.buckets / 4 + 1, kMost);
   }
-  for (auto [name, divisor] : {std::pair{"heads", config.heads},
-                               {"groups of positions", config.position_groups}})
+  for (auto [name, divisor] :
+       {std::pair{"heads", config.heads}, {"groups of positions", config.position_groups}})
     if (config.width % divisor != 0)
       throw Error("bad-file", "the width {} is not a multiple of the number of {} ({})",
                   config.width, name, divisor);

@@ -28,10 +28,10 @@ namespace mlc::networks {
 
 struct SpeechEncoderConfig {
   // Flags.
-  bool group_norm = true;       // GroupNorm after the first convolution; otherwise LayerNorms after all
+  bool group_norm = true;  // GroupNorm after the first convolution; otherwise LayerNorms after all
   bool normed_features = true;  // a norm before the projection of the features
-  bool pre_norms = false;       // norms of the inputs of attention and feed-forward, and a final norm
-  bool weight_norm = true;      // the convolution of positions is normalised per tap
+  bool pre_norms = false;   // norms of the inputs of attention and feed-forward, and a final norm
+  bool weight_norm = true;  // the convolution of positions is normalised per tap
   // Its input is normalised by running statistics instead.
   bool batch_norm = false;
   // Scores have a bias by buckets of distances, which a gate per query scales (WavLM).
@@ -49,7 +49,7 @@ struct SpeechEncoderConfig {
   int64_t adapter = 0;          // width of the adapter after each feed-forward layer; 0: none
   int64_t output_adapters = 0;  // number of convolutions after the layers, which shorten the output
   int64_t output_taps = 3, output_stride = 2, output_width = 0;
-  int64_t labels = 0;  // kFrames, kSequence
+  int64_t labels = 0;     // kFrames, kSequence
   int64_t projected = 0;  // kSequence: the width of the layer before the mean
   int64_t buckets = 0, max_distance = 0;
   double epsilon = 1e-5;

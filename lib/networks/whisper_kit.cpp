@@ -39,9 +39,8 @@ class WhisperKitFunction {
     b_.SetName("stem");
     for (const char* name : {"encoder.conv1", "encoder.conv2"}) {
       const bool second = std::string_view(name) == "encoder.conv2";
-      Value* weight = layers_.Needed(
-          std::string(name) + ".weight",
-          {side.width, second ? side.width : config_.bands, 3});
+      Value* weight = layers_.Needed(std::string(name) + ".weight",
+                                     {side.width, second ? side.width : config_.bands, 3});
       weight = Expanded(b_, weight, {2});
       x = Convolve(x, weight, layers_.Optional(std::string(name) + ".bias", {side.width}),
                    second ? 2 : 1, 1);
@@ -71,8 +70,8 @@ class WhisperKitFunction {
     Value* keys = Floats("key_cache", {1, all, 1, context});
     Value* values = Floats("value_cache", {1, all, 1, context});
     Value* written = Floats("kv_cache_update_mask", {1, context});
-    Value* source = Floats("encoder_output_embeds",
-                           {1, config_.encoder.width, 1, config_.encoder.most});
+    Value* source =
+        Floats("encoder_output_embeds", {1, config_.encoder.width, 1, config_.encoder.most});
     Value* padding = Floats("decoder_key_padding_mask", {1, context});
     b_.SetName("embeddings");
     Value* tokens = layers_.Needed("decoder.tokens.weight", {side.vocabulary, width});
@@ -89,8 +88,7 @@ class WhisperKitFunction {
       Value* into = Norm(own + "attention_norm", x);
       auto with_past = [&](Value* cache, Value* fresh) {
         Value* past = SliceAlong(b_, cache, 1, layer * width, (layer + 1) * width, false);
-        return Binary(b_, "add", Binary(b_, "mul", past, kept),
-                      Binary(b_, "mul", fresh, written));
+        return Binary(b_, "add", Binary(b_, "mul", past, kept), Binary(b_, "mul", fresh, written));
       };
       key_updates.push_back(Linear(own + "key", into));
       value_updates.push_back(Linear(own + "value", into));
@@ -99,9 +97,9 @@ class WhisperKitFunction {
                      .y;
       x = Binary(b_, "add", x, Linear(own + "attention", y));
       into = Norm(own + "cross_norm", x);
-      const Shared shared = Attend(side, Linear(own + "cross_query", into),
-                                   Linear(own + "cross_key", source),
-                                   Linear(own + "cross_value", source), nullptr);
+      const Shared shared =
+          Attend(side, Linear(own + "cross_query", into), Linear(own + "cross_key", source),
+                 Linear(own + "cross_value", source), nullptr);
       for (const auto& [of, head] : alignment)
         if (of == layer) aligned.push_back(SliceAlong(b_, shared.shares, 1, head, head + 1, false));
       x = Binary(b_, "add", x, Linear(own + "cross", shared.y));
@@ -184,9 +182,9 @@ class WhisperKitFunction {
     if (bias) scores = Binary(b_, "add", scores, bias);
     Value* shares = b_.Make("softmax", {{"x", scores}, {"axis", -1}});
     Value* y = b_.Make("matmul", {{"x", heads(v)}, {"y", shares}, {"transpose_y", true}});
-    return {Reshaped(b_, y, {int64_t{1}, side.heads * size, int64_t{1},
-                             q->type.shape[3].constant()}),
-            shares};
+    return {
+        Reshaped(b_, y, {int64_t{1}, side.heads * size, int64_t{1}, q->type.shape[3].constant()}),
+        shares};
   }
 
   const EncoderDecoderConfig& config_;

@@ -313,7 +313,8 @@ CompileResult CompileSource(const Source& source, const fs::path& given,
   steps.finished = phase;
   steps.imported = [&](SourceFacts& read) {
     std::vector<fs::path> tokenizer_parts;
-    if (!model.empty() && source.has_tokenizer) tokenizer_files = TokenizerFilesOf(model, tokenizer_parts, diagnostics);
+    if (!model.empty() && source.has_tokenizer)
+      tokenizer_files = TokenizerFilesOf(model, tokenizer_parts, diagnostics);
     for (const fs::path& file : tokenizer_parts) read.Add(model, file);
     facts = read;
     phase("import");
@@ -418,9 +419,8 @@ Program OnlyFunction(Program program, const std::string& name) {
 CompileResult CompileWhisperKit(const fs::path& model, const fs::path& given,
                                 const CompileOptions& options, Diagnostics& diagnostics) {
   constexpr const char* kFunctions[] = {"MelSpectrogram", "AudioEncoder", "TextDecoder"};
-  constexpr const char* kBeside[] = {"config.json",           "generation_config.json",
-                                     "tokenizer.json",        "tokenizer_config.json",
-                                     "preprocessor_config.json"};
+  constexpr const char* kBeside[] = {"config.json", "generation_config.json", "tokenizer.json",
+                                     "tokenizer_config.json", "preprocessor_config.json"};
   const fs::path output = WithoutSlash(given);
   if (output.extension() == ".mlpackage" || output.extension() == ".mlmodelc")
     throw Error("usage", "-o: \"{}\" is a single model, but --runtime whisperkit makes three",
@@ -439,9 +439,8 @@ CompileResult CompileWhisperKit(const fs::path& model, const fs::path& given,
                           return OnlyFunction(ImportUncompressed(model, import, into, facts), name);
                         },
                         false};
-    CompileResult result =
-        CompileSource(source, staging.path() / (std::string(name) + ".mlpackage"), one, diagnostics,
-                      nullptr);
+    CompileResult result = CompileSource(
+        source, staging.path() / (std::string(name) + ".mlpackage"), one, diagnostics, nullptr);
     for (const auto& [operation, count] : result.operators) all.operators[operation] += count;
     result.operations += all.operations;
     result.weight_bytes += all.weight_bytes;

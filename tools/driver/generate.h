@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/media/picture.h"
 #include "lib/support/progress.h"
 #include "tools/driver/model.h"
 #include "tools/driver/sampling.h"
@@ -17,10 +18,12 @@ namespace mlc::driver {
 struct GenerateOptions {
   // Special tokens written in the prompt are recognised.
   std::string prompt;
-  // For encoder-decoders, in place of the prompt: the tokens or the sound to encode.
+  // For encoder-decoders, in place of the prompt: the tokens, the sound or the picture to encode.
   bool has_prompt = true;
   std::vector<int64_t> tokens;
   std::filesystem::path audio;  // WAV
+  std::filesystem::path picture;
+  media::Fit fit = media::Fit::kNone;  // of the picture
   // For Whisper: a language such as en (empty: detected), transcribe or translate, and whether to
   // generate times.
   std::string language, task;

@@ -22,9 +22,7 @@ LanguageModel::LanguageModel(const fs::path& path, const ModelOptions& options,
     : LanguageModel(std::make_unique<Model>(path, options, diagnostics), what) {}
 
 LanguageModel::LanguageModel(std::unique_ptr<Model> model, std::string_view what)
-    : model_(std::move(model)),
-      program_(model_->program()),
-      function_(&model_->function()) {
+    : model_(std::move(model)), program_(model_->program()), function_(&model_->function()) {
   RequireLanguageModel(*function_, what);
   size_ = LanguageSizes(*function_);
   instance_ =

@@ -11,6 +11,7 @@
 #include "lib/support/milliseconds.h"
 #include "lib/text/tokenizer.h"
 #include "tools/driver/frontends.h"
+#include "tools/driver/input_files.h"
 #include "tools/driver/supplied_tensors.h"
 #include "tools/driver/tokenizer.h"
 
@@ -68,7 +69,8 @@ class SequenceGenerator {
         settings_(SettingsOf(*model.program())) {
     CheckOptions();
     if (!options.tokenizer.empty() || options.has_prompt) {
-      tokenizer_.emplace(LoadTokenizer(options.tokenizer.empty() ? model.path() : options.tokenizer));
+      tokenizer_.emplace(
+          LoadTokenizer(options.tokenizer.empty() ? model.path() : options.tokenizer));
     } else {
       try {
         tokenizer_.emplace(LoadTokenizer(model.path()));
@@ -86,10 +88,16 @@ class SequenceGenerator {
     result.prompt = options_.prompt;
     if (!options_.audio.empty()) {
       Transcribe(result);
+    } else if (!options_.picture.empty()) {
+      const auto [port, value] = InputPorts(encode_).at(0);
+      Encode(MakeInputs(encode_, {{verify::UserName(port),
+                                   ReadInput(options_.picture, port, value, options_.fit)}}),
+             result);
+      Decode({Start()}, false, result);
     } else {
       result.prompt_tokens = InputTokens();
-      Encode({{"input_ids", Tensor::Of<int32_t>({1, std::ssize(result.prompt_tokens)},
-                                                result.prompt_tokens)}},
+      Encode({{"input_ids",
+               Tensor::Of<int32_t>({1, std::ssize(result.prompt_tokens)}, result.prompt_tokens)}},
              result);
       Decode({Start()}, false, result);
     }
@@ -104,11 +112,15 @@ class SequenceGenerator {
     const bool text = PartInput(encode_, "input_ids") != nullptr,
                sound = features_ || PartInput(encode_, "input_values") != nullptr;
     if (options_.chat) throw Error("usage", "--chat: an encoder-decoder has no chat template");
-    if (options_.audio.empty() && !text)
+    if (!options_.picture.empty() && (text || sound))
+      Unsuitable("--picture",
+                 text ? "text: pass --prompt TEXT or --tokens IDS" : "sounds: pass --audio FILE");
+    if (options_.audio.empty() && options_.picture.empty() && !text)
       Unsuitable(options_.has_prompt ? "--prompt" : "--tokens",
-                 sound ? "sounds: pass --audio FILE" : "pictures");
+                 sound ? "sounds: pass --audio FILE" : "pictures: pass --picture FILE");
     if (!options_.audio.empty() && !sound)
-      Unsuitable("--audio", "text: pass --prompt TEXT or --tokens IDS");
+      Unsuitable("--audio", text ? "text: pass --prompt TEXT or --tokens IDS"
+                                 : "pictures: pass --picture FILE");
     if (options_.most && *options_.most < 1)
       throw Error("usage", "--generate: expected at least one token");
     if (options_.sampling.temperature > 0)
@@ -138,10 +150,9 @@ class SequenceGenerator {
     const Clock::time_point begin = Clock::now();
     if (auto ids = inputs.find("input_ids"); ids != inputs.end()) {
       const int64_t count = ids->second.size(),
-                    size = std::max(count, PartInput(encode_, "input_ids")
-                                               ->type.shape[1]
-                                               .Bounds(encode_.symbols)
-                                               .low);
+                    size = std::max(
+                        count,
+                        PartInput(encode_, "input_ids")->type.shape[1].Bounds(encode_.symbols).low);
       std::vector<int32_t> padded(static_cast<size_t>(size), 0), seen(static_cast<size_t>(size), 0);
       const Pin<int32_t> given = ids->second.data<int32_t>();
       std::copy_n(given.data(), count, padded.begin());
@@ -197,7 +208,8 @@ class SequenceGenerator {
 
   // Generates after `begin`.
   void Decode(std::vector<int32_t> begin, bool timestamps, GenerateResult& result) {
-    const auto context = PartInput(decode_, "causal_mask")->type.shape[3].Bounds(decode_.symbols).high;
+    const auto context =
+        PartInput(decode_, "causal_mask")->type.shape[3].Bounds(decode_.symbols).high;
     const auto first = static_cast<int64_t>(begin.size());
     int64_t most = settings_.max_length;
     if (settings_.max_new_tokens) most = first + *settings_.max_new_tokens;
@@ -258,8 +270,8 @@ class SequenceGenerator {
     std::vector<float> samples = MonoSamples(options_.audio);
     if (!features_) {
       const Dim& size = PartInput(encode_, "input_values")->type.shape[1];
-      const auto [low, high] = std::pair{size.Bounds(encode_.symbols).low,
-                                         size.Bounds(encode_.symbols).high};
+      const auto [low, high] =
+          std::pair{size.Bounds(encode_.symbols).low, size.Bounds(encode_.symbols).high};
       if (std::ssize(samples) > high)
         throw Error("bad-input", "the sound has {} samples, but the encoder takes at most {}",
                     samples.size(), high)
@@ -274,8 +286,10 @@ class SequenceGenerator {
     for (int64_t at = 0; at == 0 || at < std::ssize(samples); at += window) {
       std::vector<float> part(static_cast<size_t>(window), 0);
       std::copy(samples.begin() + at,
-                samples.begin() + std::min<int64_t>(at + window, std::ssize(samples)), part.begin());
-      TensorsByName mel = front_end_->Run({{"input_values", Tensor::Of<float>({1, window}, part)}}).outputs;
+                samples.begin() + std::min<int64_t>(at + window, std::ssize(samples)),
+                part.begin());
+      TensorsByName mel =
+          front_end_->Run({{"input_values", Tensor::Of<float>({1, window}, part)}}).outputs;
       Encode({{"input_features", mel.at("input_features")}}, result);
       Decode(SpeechPrompt(), options_.timestamps, result);
       if (result.finish == GenerateResult::Finish::kInterrupted) break;
@@ -318,8 +332,7 @@ class SequenceGenerator {
       if (found == settings_.tasks.end()) throw UnknownToken("--task", task, settings_.tasks);
       prompt.push_back(found->second);
     }
-    if (!options_.timestamps && settings_.no_timestamps)
-      prompt.push_back(*settings_.no_timestamps);
+    if (!options_.timestamps && settings_.no_timestamps) prompt.push_back(*settings_.no_timestamps);
     return prompt;
   }
 
@@ -357,8 +370,7 @@ class SequenceGenerator {
 bool IsEncoderDecoder(const Program& program) {
   const Function *encode = SequencePart(program, "encode"),
                  *decode = SequencePart(program, "decode");
-  return encode && decode && PartInput(*decode, "cross_keys") &&
-         PartInput(*decode, "causal_mask");
+  return encode && decode && PartInput(*decode, "cross_keys") && PartInput(*decode, "causal_mask");
 }
 
 bool IsEncoderDecoder(const fs::path& model, const ImportOptions& options) {

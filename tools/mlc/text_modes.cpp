@@ -63,6 +63,8 @@ int RunPrompt(const fs::path& model, const BenchmarkOptions& run, const TextArgu
   options.prompt = PromptOf(text);
   options.has_prompt = text.prompt || !text.prompt_file.empty();
   options.tokens = run.tokens;
+  options.picture = run.picture;
+  options.fit = run.fit;
   options.sampling.seed = run.make_up.seed;
   // Interrupts are caught only once text is generated; until then they end the process.
   std::optional<FirstInterrupt> interrupt;
@@ -226,27 +228,26 @@ void ShowPiece(std::string_view piece) {
 }
 
 std::vector<Option> TextTable(TextArguments& into) {
-  std::vector<Option> table =
-      Grouped(OptionGroup::kLanguage,
-              {Common({"--prompt", "TEXT",
-                       "text that the language model continues; special tokens in it are "
-                       "recognised (default: none)",
-                       [&into](const std::string& text) { into.prompt = text; }}),
-               {"--prompt-file", "FILE",
-                "read the prompt from a file, without the newline at its end (default: none)",
-                Into(into.prompt_file)},
-               Common({"--audio", "FILE",
-                       "sound that Whisper or Moonshine transcribes: a WAV file of 16 kHz "
-                       "(default: none)",
-                       Into(into.generate.audio)}),
-               {"--language", "CODE",
-                "language of the sound for Whisper, such as en (default: detected)",
-                [&into](const std::string& text) { into.generate.language = text; }},
-               {"--task", "transcribe|translate",
-                "task of Whisper, which translates to English (default: transcribe)",
-                [&into](const std::string& text) { into.generate.task = text; }},
-               {"--timestamps", "", "let Whisper generate the times of what is said",
-                Switch(into.generate.timestamps)}});
+  std::vector<Option> table = Grouped(
+      OptionGroup::kLanguage,
+      {Common({"--prompt", "TEXT",
+               "text that the language model continues; special tokens in it are "
+               "recognised (default: none)",
+               [&into](const std::string& text) { into.prompt = text; }}),
+       {"--prompt-file", "FILE",
+        "read the prompt from a file, without the newline at its end (default: none)",
+        Into(into.prompt_file)},
+       Common({"--audio", "FILE",
+               "sound that Whisper or Moonshine transcribes: a WAV file of 16 kHz "
+               "(default: none)",
+               Into(into.generate.audio)}),
+       {"--language", "CODE", "language of the sound for Whisper, such as en (default: detected)",
+        [&into](const std::string& text) { into.generate.language = text; }},
+       {"--task", "transcribe|translate",
+        "task of Whisper, which translates to English (default: transcribe)",
+        [&into](const std::string& text) { into.generate.task = text; }},
+       {"--timestamps", "", "let Whisper generate the times of what is said",
+        Switch(into.generate.timestamps)}});
   Append(GenerateTable(into.generate), table);
   Append(
       Grouped(OptionGroup::kLanguage,
@@ -270,14 +271,12 @@ std::string TextNotes() {
 }
 
 void CheckText(const TextArguments& text, const Session& session) {
-  if (int64_t{text.prompt.has_value()} + !text.prompt_file.empty() +
-          !text.generate.audio.empty() + !text.perplexity.empty() +
-          !text.similarity.empty() + session.given.contains("--text") >
+  if (int64_t{text.prompt.has_value()} + !text.prompt_file.empty() + !text.generate.audio.empty() +
+          !text.perplexity.empty() + !text.similarity.empty() + session.given.contains("--text") >
       1)
-    throw Error(
-        "usage",
-        "--prompt, --prompt-file, --audio, --perplexity, --text and --similarity cannot be "
-        "combined");
+    throw Error("usage",
+                "--prompt, --prompt-file, --audio, --perplexity, --text and --similarity cannot be "
+                "combined");
   if (text.generate.audio.empty())
     for (const char* option : {"--language", "--task", "--timestamps"})
       if (session.given.contains(option)) throw Error("usage", "{} requires --audio", option);
@@ -306,11 +305,11 @@ int RunText(const fs::path& model, const BenchmarkOptions& run, const TextArgume
       {"--input", "--input-range", "--tokens", "--text-pair", "--step", "--output-dir", "--output",
        "--require-units", "--iterations", "--warmup", "--jobs", "--soak", "--warm-load",
        "--p99-budget", "--memory-mark", "--compare", "--operations", "--budget", "--profile"},
-      fmt::format("{} replaces inputs", perplexity        ? "--perplexity"
-                                        : similarity      ? "--similarity"
+      fmt::format("{} replaces inputs", perplexity                     ? "--perplexity"
+                                        : similarity                   ? "--similarity"
                                         : !text.generate.audio.empty() ? "--audio"
-                                  : text.prompted() ? "--prompt"
-                                                          : "--chat"),
+                                        : text.prompted()              ? "--prompt"
+                                                                       : "--chat"),
       session);
   if (run.sweep) throw Error("usage", "--units sweep requires inputs or --tokens");
   if (similarity) {
@@ -328,11 +327,12 @@ int RunText(const fs::path& model, const BenchmarkOptions& run, const TextArgume
 
 int RunSequence(const fs::path& model, const BenchmarkOptions& run, const TextArguments& text,
                 const std::vector<fs::path>& reports, Session& session) {
-  Refuse({"--input", "--input-range", "--text-pair", "--step", "--output-dir", "--output",
-          "--require-units", "--iterations", "--warmup", "--jobs", "--soak", "--warm-load",
-          "--p99-budget", "--memory-mark", "--compare", "--operations", "--budget", "--profile",
-          "--trace", "--baseline", "--history"},
-         "an encoder-decoder generates from --tokens", session);
+  Refuse({"--input",      "--input-range",   "--text-pair",  "--step",        "--output-dir",
+          "--output",     "--require-units", "--iterations", "--warmup",      "--jobs",
+          "--soak",       "--warm-load",     "--p99-budget", "--memory-mark", "--compare",
+          "--operations", "--budget",        "--profile",    "--trace",       "--baseline",
+          "--history"},
+         "an encoder-decoder generates from --tokens or --picture", session);
   return RunPrompt(model, run, text, reports, session);
 }
 
