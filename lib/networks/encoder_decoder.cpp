@@ -530,6 +530,13 @@ EncoderDecoderConfig CheckedEncoderDecoder(const EncoderDecoderConfig& given) {
     config.encoder = CompletedSide(config.encoder);
     CheckSide(config, config.encoder, false);
   }
+  // Sines are constants.
+  constexpr int64_t kMostSines = int64_t{1} << 27;
+  if (config.positions == SidePositions::kHalves || config.positions == SidePositions::kFairseq)
+    for (const Side* side : {&config.encoder, &config.decoder})
+      if (side->width > kMostSines / (side->most + config.position_offset))
+        throw Error("resource-limit", "the model has {} positions of {} dimensions", side->most,
+                    side->width);
   if (config.input == EncoderInput::kMel) CheckNumber("mel bands", config.bands, 1, 1 << 12);
   if (config.mel) {
     // The window is transformed by a table of its square.

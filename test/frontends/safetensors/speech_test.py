@@ -8,6 +8,8 @@ import sys
 sys.path[:0] = map(str, (pathlib.Path(__file__).resolve().parents[2], pathlib.Path(__file__).resolve().parent))
 import numpy as np
 
+import safetensors_file as safetensors
+import speech_numpy
 from driver import CORPUS, expect, run, run_tests
 from encoders_test import error
 
@@ -109,6 +111,125 @@ def test_mel(folder):
                    folder / "out"), 0)
         off = np.abs(np.load(folder / "out" / "input_features.npy") - wanted).max()
         assert off <= 1e-5 * np.abs(wanted).max(), (what, off)
+
+
+# Architectures of tiny folders, and members that override their config.json; _new: names of torch's parametrisations, _untied: a
+# separate matrix for logits.
+LAYER_NORMS = {"do_stable_layer_norm": True, "feat_extract_norm": "layer"}
+TINY_SPEECH = [("Wav2Vec2ForCTC", {"conv_bias": True}), ("Wav2Vec2Model", LAYER_NORMS),
+               ("Wav2Vec2ForCTC", LAYER_NORMS | {"adapter_attn_dim": speech_numpy.ADAPTER, "_new": True}), ("HubertModel", {}),
+               ("HubertForSequenceClassification", {"use_weighted_layer_sum": True}), ("WavLMModel", {}),
+               ("WavLMForCTC", {"do_stable_layer_norm": True}), ("WavLMForSequenceClassification", {"_new": True})]
+GATED = {"feed_forward_proj": "gated-gelu", "_untied": True}
+TINY_SEQUENCES = [("t5", {}), ("t5", GATED | {"tie_word_embeddings": False}), ("t5", GATED | {"scale_decoder_outputs": False}),
+                  ("mt5", GATED), ("mbart", {}), ("marian", {"activation_function": "swish"}),
+                  ("marian", {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": speech_numpy.VOCABULARY}), ("m2m_100", {})]
+
+
+def write(model, config, tensors):
+    model.mkdir()
+    (model / "config.json").write_text(json.dumps(config))
+    (model / "model.safetensors").write_bytes(safetensors.of(tensors))
+    return model
+
+
+def compare(model, scratch, wanted, given):
+    found = outputs(model, scratch, given, "--arithmetic", "exact")
+    assert found.keys() == wanted.keys(), (model, found.keys(), wanted.keys())
+    return max(error(found[key], value) for key, value in wanted.items())
+
+
+def test_numpy(folder):
+    rng, worst = np.random.default_rng(5), 0
+    for number, (architecture, changes) in enumerate(TINY_SPEECH):
+        config, tensors = speech_numpy.speech(architecture, number, **changes)
+        samples = rng.standard_normal(300).astype("f4")
+        off = compare(write(folder / f"speech{number}", config, tensors), folder / f"s{number}",
+                      speech_numpy.speech_outputs(config, tensors, samples), {"input_values": samples[None]})
+        assert off <= EXACT, (architecture, changes, off)
+        worst = max(worst, off)
+    for number, (model_type, changes) in enumerate(TINY_SEQUENCES):
+        config, tensors = speech_numpy.sequence(model_type, number, **changes)
+        ids, output_ids = (rng.integers(4, speech_numpy.VOCABULARY, count) for count in (20, 18))
+        off = compare(write(folder / f"sequence{number}", config, tensors), folder / f"q{number}",
+                      speech_numpy.sequence_outputs(config, tensors, ids, output_ids),
+                      {"input_ids": ids[None], "decoder_input_ids": output_ids[None]})
+        assert off <= EXACT, (model_type, changes, off)
+        worst = max(worst, off)
+    print(f"# {len(TINY_SPEECH) + len(TINY_SEQUENCES)} tiny folders within {worst:.1e} of NumPy")
+
+
+def test_languages(folder):
+    """A folder without the adapters of a language takes them, and the head, from the language's file."""
+    config, tensors = speech_numpy.speech("Wav2Vec2ForCTC", 3, adapter_attn_dim=speech_numpy.ADAPTER, **LAYER_NORMS)
+    samples = np.random.default_rng(6).standard_normal(300).astype("f4")
+    wanted = speech_numpy.speech_outputs(config, tensors, samples)
+    own = {name: tensor for name, tensor in tensors.items() if "adapter_layer" in name or name.startswith("lm_head")}
+    model = write(folder / "m", config, {name: tensor for name, tensor in tensors.items() if name not in own})
+    expect(run("inspect", "--ops", model), 1, "missing-tensor", "adapter.LANGUAGE.safetensors")
+    stored = {name.removeprefix("wav2vec2."): tensor for name, tensor in own.items()}
+    (model / "adapter.fra.safetensors").write_bytes(safetensors.of(stored))
+    assert compare(model, folder / "out1", wanted, {"input_values": samples[None]}) <= EXACT
+    (model / "adapter.deu.safetensors").write_bytes(safetensors.of({name: tensor * 0 for name, tensor in stored.items()}))
+    (model / "config.json").write_text(json.dumps(config | {"target_lang": "fra"}))
+    assert compare(model, folder / "out2", wanted, {"input_values": samples[None]}) <= EXACT
+    (model / "config.json").write_text(json.dumps(config | {"target_lang": "ita"}))
+    expect(run("inspect", "--ops", model), 1, "missing-tensor", "ita", "deu, fra")
+
+
+def test_refusals(folder):
+    """Numbers and keys that do not fit are refused with the key or what was found."""
+    speech = speech_numpy.speech("Wav2Vec2Model")
+    sequence = {kind: speech_numpy.sequence(kind) for kind in ("t5", "m2m_100", "marian")}
+    cases = [(speech, {"conv_dim": []}, "0 convolutions"), (speech, {"conv_stride": [1]}, "conv_stride"),
+             (speech, {"conv_stride": [0, 1, 1]}, "0 samples between"), (speech, {"num_attention_heads": 0}, "0 heads"),
+             (speech, {"hidden_size": 1 << 40}, "dimensions of a hidden state"), (speech, {"feat_extract_norm": "batch"}, "feat_extract_norm"),
+             (speech, {"architectures": ["Wav2Vec2ForXVector"]}, "architectures"), (speech, {"num_hidden_layers": "two"}, "num_hidden_layers"),
+             (speech, {"num_conv_pos_embedding_groups": 3}, "groups of positions"), (speech, {"num_hidden_layers": 1}, "unused-tensor"),
+             (sequence["t5"], {"num_heads": 0}, "0 heads"), (sequence["t5"], {"relative_attention_num_buckets": 0}, "0 buckets"),
+             (sequence["t5"], {"feed_forward_proj": "gated-mish"}, "mish"), (sequence["t5"], {"architectures": ["T5ForTokenClassification"]}, "architectures"),
+             (sequence["m2m_100"], {"max_position_embeddings": 1 << 40}, "positions"), (sequence["m2m_100"], {"decoder_layers": 7}, "missing-tensor"),
+             (sequence["marian"], {"scale_embedding": 3}, "scale_embedding"), (sequence["marian"], {"vocab_size": -1}, "-1 tokens")]
+    for number, ((config, tensors), changes, text) in enumerate(cases):
+        model = write(folder / f"{number}", config | changes, tensors)
+        expect(run("inspect", "--ops", model), 1, text)
+
+
+def test_whisper_kit(folder):
+    """WhisperKit's three packages have its names and shapes, and compute what the model computes, token by token."""
+    model = CORPUS / "folders" / "hf_whisper_gen"
+    if not model.exists():
+        return print("# WhisperKit: skipped, there is no corpus")
+    kit, oracle = folder / "kit", np.load(model / "oracle.npz")
+    expect(run("compile", model, "-o", kit, "--runtime", "whisperkit"), 0)
+    assert (kit / "config.json").exists() and (kit / "generation_config.json").exists()
+
+    def compute(name, **given):
+        arguments = []
+        for key, value in given.items():
+            np.save(folder / f"{key}.npy", value)
+            arguments += ["--input", f"{key}={folder / key}.npy"]
+        expect(run("run", kit / f"{name}.mlpackage", *arguments, "--output-dir", folder / name), 0)
+        return {path.stem: np.load(path).astype("f4") for path in (folder / name).glob("*.npy")}
+    samples = np.zeros(32000, "f2")
+    sound = np.load(model / "sound.npy").ravel()[:32000]
+    samples[:len(sound)] = sound
+    mel = compute("MelSpectrogram", audio=samples)["melspectrogram_features"]
+    assert mel.shape == (1, 80, 1, 200) and error(mel[:, :, 0], oracle["in_input_features"]) <= PACKAGE
+    states = compute("AudioEncoder", melspectrogram_features=mel.astype("f2"))["encoder_output_embeds"]
+    assert states.shape == (1, 40, 1, 100) and error(states[:, :, 0].transpose(0, 2, 1), oracle["out_encoder_last_hidden_state"]) <= 2 * PACKAGE
+    keys, values, logits = np.zeros((1, 80, 1, 32), "f2"), np.zeros((1, 80, 1, 32), "f2"), []
+    for at, token in enumerate(oracle["in_decoder_input_ids"][0]):
+        here = np.arange(32)[None]
+        found = compute("TextDecoder", input_ids=np.array([token], "i4"), cache_length=np.array([at], "i4"), key_cache=keys,
+                        value_cache=values, kv_cache_update_mask=(here == at).astype("f2"), encoder_output_embeds=states.astype("f2"),
+                        decoder_key_padding_mask=np.where(here <= at, 0, -1e4).astype("f2"))
+        keys[..., at], values[..., at] = found["key_cache_updates"][..., 0], found["value_cache_updates"][..., 0]
+        assert found["alignment_heads_weights"].shape == (1, 100) and abs(found["alignment_heads_weights"].sum() - 1) < 1e-2
+        logits.append(found["logits"][0])
+    assert error(np.concatenate(logits)[None], oracle["out_logits"]) <= 2 * PACKAGE
+    expect(run("compile", model, "-o", folder / "one.mlpackage", "--runtime", "whisperkit"), 2, "usage", "makes three")
+    expect(run("compile", CORPUS / "folders" / "hf_bart", "-o", folder / "bart", "--runtime", "whisperkit"), 2, "usage", "not Whisper")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,339 @@
+"""Encoders of speech and encoder-decoders in NumPy, as transformers computes them, and tiny folders with random weights."""
+import math
+
+import numpy as np
+
+VOCABULARY, WIDTH, HEADS, WIDE, LAYERS, POSITIONS = 40, 16, 2, 24, 2, 24
+CONVOLUTIONS = [(8, 5, 3), (8, 3, 2), (12, 2, 2)]  # channels, taps, stride
+TAPS, GROUPS, BUCKETS, DISTANCE, ADAPTER, LABELS = 6, 2, 12, 20, 6, 5
+
+erf = np.vectorize(math.erf)
+
+
+def gelu(x):
+    return x * 0.5 * (1 + erf(x / math.sqrt(2)))
+
+
+def gelu_tanh(x):
+    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+ACTIVATIONS = {"gelu": gelu, "relu": lambda x: np.maximum(x, 0), "swish": lambda x: x / (1 + np.exp(-x)), "gelu_new": gelu_tanh}
+
+
+def softmax(x):
+    x = np.exp(x - x.max(-1, keepdims=True))
+    return x / x.sum(-1, keepdims=True)
+
+
+class Network:
+    """Layers by the names of their tensors."""
+
+    def __init__(self, tensors, epsilon=1e-5):
+        self.t, self.epsilon = {name: tensor.astype("f8") for name, tensor in tensors.items()}, epsilon
+
+    def linear(self, name, x):
+        return x @ self.t[name + ".weight"].T + self.t.get(name + ".bias", 0)
+
+    def norm(self, name, x):
+        x = x - x.mean(-1, keepdims=True)
+        x = x / np.sqrt((x**2).mean(-1, keepdims=True) + self.epsilon)
+        return x * self.t[name + ".weight"] + self.t[name + ".bias"]
+
+    def rms(self, name, x):
+        return x / np.sqrt((x**2).mean(-1, keepdims=True) + self.epsilon) * self.t[name + ".weight"]
+
+    def attention(self, q, k, v, out, x, source, heads, bias=0, scale=None):
+        def split(name, y):
+            y = self.linear(name, y)
+            return y.reshape(len(y), heads, -1).transpose(1, 0, 2)
+        queries, keys, values = split(q, x), split(k, source), split(v, source)
+        scale = queries.shape[-1] ** -0.5 if scale is None else scale
+        shares = softmax(queries @ keys.transpose(0, 2, 1) * scale + bias)
+        return self.linear(out, (shares @ values).transpose(1, 0, 2).reshape(len(x), -1))
+
+    def convolution(self, name, x, stride=1, padding=0, groups=1, weight=None):
+        """x [C, N]"""
+        weight = self.t[name + ".weight"] if weight is None else weight
+        x = np.pad(x, ((0, 0), (padding, padding)))
+        out, of, taps = weight.shape
+        count = (x.shape[1] - taps) // stride + 1
+        windows = np.stack([x[:, i * stride:i * stride + taps] for i in range(count)])  # [count, C, taps]
+        parts = [np.einsum("nck,ock->on", windows[:, g * of:(g + 1) * of], weight[g * out // groups:(g + 1) * out // groups])
+                 for g in range(groups)]
+        bias = self.t.get(name + ".bias")
+        return np.concatenate(parts) + (0 if bias is None else bias[:, None])
+
+
+def buckets(apart, count, most, one_sided):
+    """T5's and WavLM's buckets of distances (key - query)."""
+    result = np.zeros_like(apart)
+    if one_sided:
+        apart = -np.minimum(apart, 0)
+    else:
+        count //= 2
+        result += (apart > 0) * count
+        apart = abs(apart)
+    exact = count // 2
+    far = exact + (np.log(np.maximum(apart, 1).astype("f4") / exact) / math.log(most / exact) * (count - exact)).astype(int)
+    return result + np.where(apart < exact, apart, np.minimum(far, count - 1))
+
+
+def draw(rng, shapes):
+    return {name: (rng.standard_normal(shape) * (0.3 if len(shape) > 1 else 0.5) + (name.endswith("norm.weight"))).astype("f4")
+            for name, shape in shapes.items()}
+
+
+def speech_shapes(config, base):
+    c, d = config, WIDTH
+    shapes, before = {}, 1
+    for i, (channels, taps, _) in enumerate(CONVOLUTIONS):
+        own = f"feature_extractor.conv_layers.{i}."
+        shapes[own + "conv.weight"] = (channels, before, taps)
+        if c["conv_bias"]:
+            shapes[own + "conv.bias"] = (channels,)
+        if i == 0 or c["feat_extract_norm"] == "layer":
+            shapes |= {own + "layer_norm.weight": (channels,), own + "layer_norm.bias": (channels,)}
+        before = channels
+    norms = ["encoder.layer_norm"]
+    linears = {"feature_projection.projection": (d, before)}
+    for i in range(LAYERS):
+        own = f"encoder.layers.{i}."
+        linears |= {own + f"attention.{name}_proj": (d, d) for name in "qkv"} | {own + "attention.out_proj": (d, d)}
+        linears |= {own + "feed_forward.intermediate_dense": (WIDE, d), own + "feed_forward.output_dense": (d, WIDE)}
+        norms += [own + "layer_norm", own + "final_layer_norm"]
+        if c.get("adapter_attn_dim"):
+            norms.append(own + "adapter_layer.norm")
+            linears |= {own + "adapter_layer.linear_1": (ADAPTER, d), own + "adapter_layer.linear_2": (d, ADAPTER)}
+        if c["model_type"] == "wavlm":
+            linears[own + "attention.gru_rel_pos_linear"] = (8, d // HEADS)
+            shapes[own + "attention.gru_rel_pos_const"] = (1, HEADS, 1, 1)
+    if c["model_type"] == "wavlm":
+        shapes["encoder.layers.0.attention.rel_attn_embed.weight"] = (BUCKETS, HEADS)
+    shapes |= {"feature_projection.layer_norm.weight": (before,), "feature_projection.layer_norm.bias": (before,)}
+    position = "encoder.pos_conv_embed.conv."
+    g, v = ("parametrizations.weight.original0", "parametrizations.weight.original1") if c.get("_new") else ("weight_g", "weight_v")
+    shapes |= {position + g: (1, 1, TAPS), position + v: (d, d // GROUPS, TAPS), position + "bias": (d,)}
+    for name in norms:
+        shapes |= {name + ".weight": (d,), name + ".bias": (d,)}
+    for name, shape in linears.items():
+        shapes |= {name + ".weight": shape, name + ".bias": shape[:1]}
+    shapes = {base + name: shape for name, shape in shapes.items()}
+    head = c["architectures"][0]
+    if head.endswith("ForCTC"):
+        shapes |= {"lm_head.weight": (VOCABULARY, d), "lm_head.bias": (VOCABULARY,)}
+    if head.endswith("ForSequenceClassification"):
+        shapes |= {"projector.weight": (7, d), "projector.bias": (7,), "classifier.weight": (LABELS, 7), "classifier.bias": (LABELS,)}
+        if c.get("use_weighted_layer_sum"):
+            shapes["layer_weights"] = (LAYERS + 1,)
+    return shapes
+
+
+def speech(architecture, seed=0, **changes):
+    """Returns config.json and the tensors of a tiny encoder of speech."""
+    kinds = {"Wav2Vec2": ("wav2vec2", "wav2vec2."), "Hubert": ("hubert", "hubert."), "WavLM": ("wavlm", "wavlm.")}
+    model_type, base = next(value for key, value in kinds.items() if architecture.startswith(key))
+    config = {"model_type": model_type, "architectures": [architecture], "vocab_size": VOCABULARY, "hidden_size": WIDTH,
+              "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "intermediate_size": WIDE, "conv_bias": False,
+              "conv_dim": [c for c, _, _ in CONVOLUTIONS], "conv_kernel": [k for _, k, _ in CONVOLUTIONS],
+              "conv_stride": [s for _, _, s in CONVOLUTIONS], "num_conv_pos_embeddings": TAPS,
+              "num_conv_pos_embedding_groups": GROUPS, "feat_extract_norm": "group", "do_stable_layer_norm": False,
+              "num_buckets": BUCKETS, "max_bucket_distance": DISTANCE, "classifier_proj_size": 7,
+              "id2label": {str(i): f"L{i}" for i in range(LABELS)}} | changes
+    tensors = draw(np.random.default_rng(seed), speech_shapes(config, "" if architecture.endswith("Model") else base))
+    return {key: value for key, value in config.items() if not key.startswith("_")}, tensors
+
+
+def speech_outputs(config, tensors, samples):
+    base = next((p for p in ("wav2vec2.", "hubert.", "wavlm.") if any(name.startswith(p) for name in tensors)), "")
+    n = Network({name.removeprefix(base): tensor for name, tensor in tensors.items()})
+    x = samples[None].astype("f8")
+    for i, (_, _, stride) in enumerate(CONVOLUTIONS):
+        own = f"feature_extractor.conv_layers.{i}."
+        x = n.convolution(own + "conv", x, stride)
+        if config["feat_extract_norm"] == "layer":
+            x = n.norm(own + "layer_norm", x.T).T
+        elif i == 0:
+            x = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
+            x = x * n.t[own + "layer_norm.weight"][:, None] + n.t[own + "layer_norm.bias"][:, None]
+        x = gelu(x)
+    features = n.norm("feature_projection.layer_norm", x.T)
+    x = n.linear("feature_projection.projection", features)
+    conv = "encoder.pos_conv_embed.conv"
+    g, v = (n.t.get(conv + old, n.t.get(conv + ".parametrizations.weight." + new))
+            for old, new in ((".weight_g", "original0"), (".weight_v", "original1")))
+    weight = g * v / np.sqrt((v**2).sum((0, 1), keepdims=True))
+    y = n.convolution(conv, x.T, padding=TAPS // 2, groups=GROUPS, weight=weight).T
+    x = x + gelu(y[:len(x)])
+    stable = config["do_stable_layer_norm"]
+    x = x if stable else n.norm("encoder.layer_norm", x)
+    bias, states = 0, [x]
+    if config["model_type"] == "wavlm":
+        at = np.arange(len(x))
+        rows = buckets(at[None] - at[:, None], BUCKETS, DISTANCE, False)
+        bias = n.t["encoder.layers.0.attention.rel_attn_embed.weight"][rows].transpose(2, 0, 1)
+    for i in range(LAYERS):
+        own = f"encoder.layers.{i}."
+
+        def attend(x):
+            mine = bias
+            if config["model_type"] == "wavlm":
+                heads = x.reshape(len(x), HEADS, -1).transpose(1, 0, 2)
+                gates = n.linear(own + "attention.gru_rel_pos_linear", heads).reshape(HEADS, len(x), 2, 4).sum(-1)
+                a, b = np.moveaxis(1 / (1 + np.exp(-gates)), -1, 0)
+                mine = (a * (b * n.t[own + "attention.gru_rel_pos_const"][0, :, 0] - 1) + 2)[..., None] * bias
+            names = [own + f"attention.{name}_proj" for name in ("q", "k", "v", "out")]
+            return n.attention(*names, x, x, HEADS, mine)
+
+        def feed(x):
+            return n.linear(own + "feed_forward.output_dense", gelu(n.linear(own + "feed_forward.intermediate_dense", x)))
+        if stable:
+            x = x + attend(n.norm(own + "layer_norm", x))
+            x = x + feed(n.norm(own + "final_layer_norm", x))
+            if config.get("adapter_attn_dim"):
+                y = np.maximum(n.linear(own + "adapter_layer.linear_1", n.norm(own + "adapter_layer.norm", x)), 0)
+                x = x + n.linear(own + "adapter_layer.linear_2", y)
+        else:
+            x = n.norm(own + "layer_norm", x + attend(x))
+            x = n.norm(own + "final_layer_norm", x + feed(x))
+        states.append(x)
+    if stable:
+        x = states[-1] = n.norm("encoder.layer_norm", x)
+    head = config["architectures"][0]
+    if head.endswith("Model"):
+        return {"last_hidden_state": x[None], "extract_features": features[None]}
+    if head.endswith("ForCTC"):
+        return {"logits": n.linear("lm_head", x)[None]}
+    if config.get("use_weighted_layer_sum"):
+        x = np.einsum("s,sfw->fw", softmax(n.t["layer_weights"]), np.stack(states))
+    return {"logits": n.linear("classifier", n.linear("projector", x).mean(0))[None]}
+
+
+def attention_names(own, kind):
+    return [own + f"{kind}.{name}" for name in ("q_proj", "k_proj", "v_proj", "out_proj")]
+
+
+def sequence(model_type, seed=0, **changes):
+    """Returns config.json and the tensors of a tiny encoder-decoder."""
+    d, rng = WIDTH, np.random.default_rng(seed)
+    if model_type in ("t5", "mt5"):
+        config = {"model_type": model_type, "architectures": [model_type.upper() + "ForConditionalGeneration"], "d_model": d, "d_kv": 6,
+                  "d_ff": WIDE, "num_layers": LAYERS, "num_decoder_layers": 1, "num_heads": HEADS, "vocab_size": VOCABULARY,
+                  "relative_attention_num_buckets": BUCKETS, "relative_attention_max_distance": DISTANCE,
+                  "decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0} | changes
+        shapes = {"shared.weight": (VOCABULARY, d), "encoder.final_layer_norm.weight": (d,), "decoder.final_layer_norm.weight": (d,)}
+        for side, layers in (("encoder", LAYERS), ("decoder", 1)):
+            shapes[f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"] = (BUCKETS, HEADS)
+            for i in range(layers):
+                kinds = ["SelfAttention"] + ["EncDecAttention"] * (side == "decoder") + ["DenseReluDense"]
+                for j, kind in enumerate(kinds):
+                    own = f"{side}.block.{i}.layer.{j}."
+                    shapes[own + "layer_norm.weight"] = (d,)
+                    if kind != "DenseReluDense":
+                        shapes |= {f"{own}{kind}.{name}.weight": (6 * HEADS, d) for name in "qkv"} | {f"{own}{kind}.o.weight": (d, 6 * HEADS)}
+                    else:
+                        ups = ("wi_0", "wi_1") if config.get("feed_forward_proj", "relu").startswith("gated") else ("wi",)
+                        shapes |= {f"{own}{kind}.{name}.weight": (WIDE, d) for name in ups} | {f"{own}{kind}.wo.weight": (d, WIDE)}
+        if config.pop("_untied", False):
+            shapes["lm_head.weight"] = (VOCABULARY, d)
+        return config, draw(rng, shapes)
+    config = {"model_type": model_type, "architectures": ["MarianMTModel" if model_type == "marian" else "BartForConditionalGeneration"],
+              "d_model": d, "encoder_layers": LAYERS, "decoder_layers": 1, "encoder_attention_heads": HEADS,
+              "decoder_attention_heads": HEADS, "encoder_ffn_dim": WIDE, "decoder_ffn_dim": WIDE, "vocab_size": VOCABULARY,
+              "max_position_embeddings": POSITIONS, "activation_function": "relu", "scale_embedding": True, "pad_token_id": 1,
+              "decoder_start_token_id": 2, "eos_token_id": 3} | changes
+    shapes = {} if model_type == "m2m_100" else {"final_logits_bias": (1, VOCABULARY)}
+    own = not config.get("share_encoder_decoder_embeddings", True)
+    shapes |= {f"model.{side}.embed_tokens.weight": (VOCABULARY, d) for side in ("encoder", "decoder")} if own else {"model.shared.weight": (VOCABULARY, d)}
+    norms, linears = [], {}
+    for side, layers in (("encoder", LAYERS), ("decoder", 1)):
+        root = f"model.{side}."
+        if model_type in ("mbart", "m2m_100"):
+            norms.append(root + "layer_norm")
+        if model_type == "mbart":
+            norms.append(root + "layernorm_embedding")
+            shapes[root + "embed_positions.weight"] = (POSITIONS + 2, d)
+        for i in range(layers):
+            layer = f"{root}layers.{i}."
+            kinds = ["self_attn"] + ["encoder_attn"] * (side == "decoder")
+            for kind in kinds:
+                linears |= {name: (d, d) for name in attention_names(layer, kind)}
+                norms.append(f"{layer}{kind}_layer_norm")
+            linears |= {layer + "fc1": (WIDE, d), layer + "fc2": (d, WIDE)}
+            norms.append(layer + "final_layer_norm")
+    for name in norms:
+        shapes |= {name + ".weight": (d,), name + ".bias": (d,)}
+    for name, shape in linears.items():
+        shapes |= {name + ".weight": shape, name + ".bias": shape[:1]}
+    return config, draw(rng, shapes)
+
+
+def sequence_outputs(config, tensors, ids, output_ids):
+    t5 = config["model_type"] in ("t5", "mt5")
+    n = Network(tensors, 1e-6 if t5 else 1e-5)
+    causal = np.where(np.arange(len(output_ids))[None] > np.arange(len(output_ids))[:, None], -1e30, 0)
+    if t5:
+        kind = config.get("feed_forward_proj", "gated-gelu" if config["model_type"] == "mt5" else "relu")
+
+        def feed(own, x):
+            if kind.startswith("gated"):
+                x = gelu_tanh(n.linear(own + "wi_0", x)) * n.linear(own + "wi_1", x)
+            else:
+                x = np.maximum(n.linear(own + "wi", x), 0)
+            return n.linear(own + "wo", x)
+
+        def run(side, x, layers, mask, source=None):
+            at = np.arange(len(x))
+            rows = buckets(at[None] - at[:, None], BUCKETS, DISTANCE, side == "decoder")
+            bias = n.t[f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"][rows].transpose(2, 0, 1) + mask
+            for i in range(layers):
+                own = f"{side}.block.{i}.layer."
+                names = [own + f"0.SelfAttention.{name}" for name in "qkvo"]
+                y = n.rms(own + "0.layer_norm", x)
+                x = x + n.attention(*names, y, y, HEADS, bias, 1)
+                if source is not None:
+                    names = [own + f"1.EncDecAttention.{name}" for name in "qkvo"]
+                    x = x + n.attention(*names, n.rms(own + "1.layer_norm", x), source, HEADS, 0, 1)
+                last = 1 if source is None else 2
+                x = x + feed(f"{own}{last}.DenseReluDense.", n.rms(f"{own}{last}.layer_norm", x))
+            return n.rms(f"{side}.final_layer_norm", x)
+        states = run("encoder", n.t["shared.weight"][ids], LAYERS, 0)
+        x = run("decoder", n.t["shared.weight"][output_ids], 1, causal, states)
+        tied = config.get("tie_word_embeddings", config["model_type"] == "t5")
+        if config.get("scale_decoder_outputs", tied):
+            x = x * WIDTH**-0.5
+        return {"encoder_last_hidden_state": states[None],
+                "logits": (x @ n.t.get("lm_head.weight", n.t["shared.weight"]).T)[None]}
+    kind, pre = config["model_type"], config["model_type"] in ("mbart", "m2m_100")
+    act = ACTIVATIONS[config["activation_function"]]
+
+    def positions(root, count):
+        if kind == "mbart":
+            return n.t[root + "embed_positions.weight"][2:count + 2]
+        j, half, first = np.arange(WIDTH // 2), WIDTH // 2, 2 if kind == "m2m_100" else 0
+        frequencies = 10000.0 ** (-j / (half - 1)) if kind == "m2m_100" else 10000.0 ** (-2 * j / WIDTH)
+        angles = np.arange(first, count + first)[:, None] * frequencies
+        return np.concatenate([np.sin(angles), np.cos(angles)], 1)
+
+    def table(side):
+        return n.t.get("model.shared.weight", n.t.get(f"model.{side}.embed_tokens.weight"))
+
+    def run(side, tokens, layers, mask, source=None):
+        root = f"model.{side}."
+        x = table(side)[tokens] * math.sqrt(WIDTH) + positions(root, len(tokens))
+        if kind == "mbart":
+            x = n.norm(root + "layernorm_embedding", x)
+
+        def branch(norm, x, f):
+            return x + f(n.norm(norm, x)) if pre else n.norm(norm, x + f(x))
+        for i in range(layers):
+            own = f"{root}layers.{i}."
+            x = branch(own + "self_attn_layer_norm", x, lambda y: n.attention(*attention_names(own, "self_attn"), y, y, HEADS, mask))
+            if source is not None:
+                x = branch(own + "encoder_attn_layer_norm", x,
+                           lambda y: n.attention(*attention_names(own, "encoder_attn"), y, source, HEADS))
+            x = branch(own + "final_layer_norm", x, lambda y: n.linear(own + "fc2", act(n.linear(own + "fc1", y))))
+        return n.norm(root + "layer_norm", x) if pre else x
+    states = run("encoder", ids, LAYERS, 0)
+    x = run("decoder", output_ids, 1, causal, states)
+    return {"encoder_last_hidden_state": states[None], "logits": (x @ table("decoder").T + n.t.get("final_logits_bias", 0))[None]}
