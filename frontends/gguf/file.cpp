@@ -531,7 +531,15 @@ Tensor GgufFile::Constant(std::string_view name) const {
   return Constant(*tensor);
 }
 
+GgufFile GgufFile::With(const std::map<std::string, Tensor>& constants) const {
+  GgufFile file = *this;
+  for (const auto& [name, constant] : constants) file.changed_.insert_or_assign(name, constant);
+  return file;
+}
+
 Tensor GgufFile::Constant(const GgufTensor& tensor) const {
+  if (const auto changed = changed_.find(tensor.name); changed != changed_.end())
+    return changed->second;
   const std::shared_ptr<const MappedFile>& file = files_[tensor.part];
   if (tensor.type->plain != DType::kNone)
     return Tensor::FileSlice(file, tensor.offset, tensor.type->plain, tensor.dims)

@@ -112,6 +112,8 @@ class GgufFile {
   // the encoding of the file (ggml_quants.h). Error "bad-file" if there is no tensor of this name.
   Tensor Constant(std::string_view name) const;
   Tensor Constant(const GgufTensor& tensor) const;
+  // Returns a copy with these constants, by name, in the place of those of the file.
+  GgufFile With(const std::map<std::string, Tensor>& constants) const;
 
  private:
   struct Header;
@@ -131,6 +133,7 @@ class GgufFile {
   std::vector<GgufEntry> metadata_;
   std::map<std::string, size_t, std::less<>> keys_, names_;
   std::vector<GgufTensor> tensors_;
+  std::map<std::string, Tensor> changed_;  // of With
 };
 
 }  // namespace mlc::gguf

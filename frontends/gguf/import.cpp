@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "frontends/gguf/adapter.h"
 #include "frontends/gguf/decoder_rows.h"
 #include "frontends/gguf/encoders.h"
 #include "frontends/gguf/file.h"
@@ -393,6 +394,10 @@ Program ImportGguf(const fs::path& path, const ImportOptions& options, Diagnosti
     GgufFile file = GgufFile::Open(path);
     if (facts)
       for (const auto& part : file.files()) facts->Add(path, part->path());
+    std::vector<fs::path> read;
+    file = WithAdapters(std::move(file), options.loras, diagnostics, read);
+    if (facts)
+      for (const fs::path& each : read) facts->Add(path, each);
     if (IsGgufEncoder(file.String("general.architecture")))
       return ImportGgufEncoder(file, options, diagnostics);
     return Importer(file, options, diagnostics).Run();

@@ -176,7 +176,18 @@ Folder Folder::Without(const std::vector<std::string>& names) const {
   Folder folder = *this;
   for (const std::string& name : names) {
     folder.stored_.erase(name);
+    folder.changed_.erase(name);
     std::erase(folder.names_, name);
+  }
+  return folder;
+}
+
+Folder Folder::With(const std::map<std::string, Tensor>& tensors) const {
+  Folder folder = *this;
+  for (const auto& [name, tensor] : tensors) {
+    folder.changed_.insert_or_assign(name, tensor);
+    const auto place = std::ranges::lower_bound(folder.names_, name);
+    if (place == folder.names_.end() || *place != name) folder.names_.insert(place, name);
   }
   return folder;
 }
@@ -395,6 +406,7 @@ void Folder::ResolveFp8(Weight& weight) const {
 }
 
 Tensor Folder::tensor(const std::string& name) const {
+  if (const auto changed = changed_.find(name); changed != changed_.end()) return changed->second;
   Weight weight = Resolve(name);
   if (weight.form == Weight::Form::kPlain) return Raw(*weight.data);
   Encoding encoding;
@@ -421,6 +433,10 @@ Tensor Folder::tensor(const std::string& name) const {
 }
 
 Folder::Item Folder::item(const std::string& name) const {
+  if (const auto changed = changed_.find(name); changed != changed_.end()) {
+    const Tensor& tensor = changed->second;
+    return {name, std::string(Name(tensor.dtype())), tensor.dims(), tensor.byte_size(), ""};
+  }
   Weight weight = PartsOf(name);
   Item item{name, weight.data->entry->dtype, weight.dims, 0, ""};
   for (const Stored* part : {weight.data, weight.scale, weight.bias})

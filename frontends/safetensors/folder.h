@@ -43,12 +43,20 @@ class Folder {
 
   // Returns the sorted names of all tensors except for parts of quantised weights.
   const std::vector<std::string>& names() const { return names_; }
-  bool has(const std::string& name) const { return stored_.contains(name); }  // includes parts
+  bool has(const std::string& name) const {  // includes parts
+    return stored_.contains(name) || changed_.contains(name);
+  }
   // Returns the name under which a file stores the tensor. safetensors.torch's save_model stores
   // only one of several shared tensors and maps the other names to it in __metadata__.
-  const std::string& stored_name(const std::string& name) const { return Get(name).entry->name; }
+  const std::string& stored_name(const std::string& name) const {
+    const auto changed = changed_.find(name);
+    return changed != changed_.end() ? changed->first : Get(name).entry->name;
+  }
   // Returns a copy without the tensors of these names.
   Folder Without(const std::vector<std::string>& names) const;
+  // Returns a copy with these tensors, by name, in the place of stored ones or in addition to them.
+  Folder With(const std::map<std::string, Tensor>& tensors) const;
+  bool is_changed(const std::string& name) const { return changed_.contains(name); }
   // Returns a slice of a mapped file, as it is stored, or encoded as described above; a part is
   // returned as it is stored. Errors: "bad-file" if there is no tensor of this name, "bad-constant"
   // if parts do not fit together, "unsupported-dtype".
@@ -102,7 +110,8 @@ class Folder {
   std::vector<std::filesystem::path> read_;
   std::vector<SafetensorsFile> files_;
   std::map<std::string, Stored> stored_;  // includes tensors that are stored under another name
-  bool scaled_ = false;                   // some FP8 weights have scales
+  std::map<std::string, Tensor> changed_;  // of With
+  bool scaled_ = false;                    // some FP8 weights have scales
   std::vector<std::string> names_;
 };
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "frontends/safetensors/activation_names.h"
+#include "frontends/safetensors/adapter.h"
 #include "frontends/safetensors/config_defaults.h"
 #include "frontends/safetensors/decoder_rows.h"
 #include "frontends/safetensors/encoder_decoders.h"
@@ -457,6 +458,7 @@ Program ImportHuggingFace(const fs::path& path, const ImportOptions& options,
     WarnOfMissingBiases(folder, diagnostics);
     NoteUnscaled(folder, diagnostics);
     std::vector<fs::path> read = folder.paths();
+    folder = WithAdapters(std::move(folder), options.loras, diagnostics, read);
     const NetworkKind& kind = NetworkOf(folder.config());
     RefuseOptionsOf(kind, options);
     Program program = kind.import(folder, options, diagnostics, &read);

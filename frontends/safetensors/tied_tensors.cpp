@@ -5,6 +5,8 @@ namespace mlc::safetensors {
 bool TiedTensors::Differ(const std::string& tied, const std::string& source) {
   if (tied.empty() || source.empty() || folder_.stored_name(tied) == folder_.stored_name(source))
     return false;
+  // An adapter changed one of them alone.
+  if (folder_.is_changed(tied) || folder_.is_changed(source)) return true;
   auto [known, first] = known_.try_emplace({tied, source}, false);
   if (!first) return known->second;
   const Tensor one = folder_.tensor(tied), other = folder_.tensor(source);

@@ -11,7 +11,8 @@
 namespace mlc::safetensors {
 
 // Follows transformers 5 (modeling_utils.py, tie_weights): tied tensors are one tensor, and either
-// may be stored; if both are stored and differ, each is used as stored, with a warning.
+// may be stored; if both are stored and differ, each is used as stored, with a warning (without one if
+// an adapter changed one of them).
 class TiedTensors {
  public:
   // Both arguments must outlive the object.

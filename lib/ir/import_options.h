@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,17 @@ struct ImportOptions {
   // How the weights of the imported program are compressed (lib/compress/rules.h), which the tools
   // do after importing; empty: not at all. `requant` is a rule for language models only.
   std::string compress, requant;
+  // Adapters of low rank for a language model or another network with weights by name: folders of
+  // PEFT, or GGUF adapters. Their changes are multiplied by `scale`, and merged into the weights, except
+  // for those of `apart`.
+  struct Lora {
+    std::filesystem::path path;
+    double scale = 1;
+    std::set<std::string> apart = {};  // names in the source of weights that others change
+  };
+  std::vector<Lora> loras;
+  // What the tools do with the adapters after importing (tools/driver/adapters.h).
+  bool lora_inputs = false, lora_functions = false;
   bool compress_in_fp32 = false;  // the weights are for a package in fp32
 };
 

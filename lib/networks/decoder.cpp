@@ -1,5 +1,7 @@
 #include "lib/networks/decoder.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -29,31 +31,40 @@ constexpr int64_t kUsualContext = 2048;
 // Limits the size of the table of rotary angles.
 constexpr int64_t kMaxHeadDim = 1 << 14;
 
+enum class DecoderFunction : uint8_t { kMain, kEmbedTokens, kEmbeds };
+
 class Decoder {
  public:
-  Decoder(const DecoderConfig& config, const DecoderWeights& weights, const DecoderSizes& sizes,
-          Diagnostics& diagnostics)
-      : config_(config),
+  // Adds one function to the program.
+  Decoder(Program& program, DecoderFunction which, const DecoderConfig& config,
+          const DecoderWeights& weights, const DecoderSizes& sizes, Diagnostics& diagnostics)
+      : which_(which),
+        config_(config),
         sizes_(sizes),
         context_(sizes.context),
         fixed_(sizes.has_fixed_context()),
-        program_(&Ops()),
-        main_(program_.Add("main")),
+        main_(program.Add(which == DecoderFunction::kMain          ? "main"
+                          : which == DecoderFunction::kEmbedTokens ? "embed_tokens"
+                                                                   : "embeds")),
         b_(main_->body, diagnostics),
         tensors_(b_, weights) {}
 
-  Program Build() {
+  void Build() {
+    if (which_ == DecoderFunction::kEmbedTokens) {
+      main_->opset = Opset::kIos18;
+      ids_ = Input("input_ids", DType::kInt32, {1, Size("tokens", sizes_.tokens)});
+      return Finish(Embedded(), "inputs_embeds");
+    }
     MakePorts();
     MakePositions();
-    Value* x =
-        Rows(b_, tensors_.Weight(Role::kTokens, 0, {config_.vocabulary, config_.width}), ids_);
-    x = Scaled(x, config_.embedding_scale);
-    if (config_.root_width_scale) x = Scaled(x, std::sqrt(static_cast<double>(config_.width)));
+    Value* x = which_ == DecoderFunction::kMain ? Embedded() : ids_;
+    if (config_.root_width_scale &&
+        (which_ == DecoderFunction::kMain || config_.scales_embeds))
+      x = Scaled(x, std::sqrt(static_cast<double>(config_.width)));
     if (config_.learned_positions) x = Binary(b_, "add", x, Rows(b_, PositionTable(), positions_));
     for (int64_t layer = 0; layer < config_.layers; ++layer) x = Layer(layer, x);
     if (fixed_) WriteCaches();
-    Finish(Logits(Norm(Role::kOutputNorm, 0, x)));
-    return std::move(program_);
+    Finish(b_.Cast(Logits(Norm(Role::kOutputNorm, 0, x)), DType::kFp16), "logits");
   }
 
  private:
@@ -70,23 +81,38 @@ class Decoder {
     std::vector<Value*> after;
   };
 
+  Dim Size(const char* name, const std::optional<Symbol>& given) {
+    const Symbol sizes = given.value_or(Symbol{1, context_, {}});
+    return sizes.low == sizes.high ? Dim(sizes.low) : Dim::Symbol(main_->FreshSymbol(name, sizes));
+  }
+  Value* Input(const char* name, DType dtype, const Shape& shape) {
+    Value* value = main_->AddInput(name, Type::Tensor(dtype, shape));
+    main_->inputs.push_back(
+        {.name = value->name, .source_name = name, .source_dtype = dtype, .source_shape = shape});
+    return value;
+  }
+
+  // Returns the embeddings of the tokens, as `embeds` takes them if that is a function of the model.
+  Value* Embedded() {
+    Value* x =
+        Rows(b_, tensors_.Weight(Role::kTokens, 0, {config_.vocabulary, config_.width}), ids_);
+    x = Scaled(x, config_.embedding_scale);
+    if (which_ == DecoderFunction::kEmbedTokens && config_.root_width_scale &&
+        !config_.scales_embeds)
+      x = Scaled(x, std::sqrt(static_cast<double>(config_.width)));
+    return x;
+  }
+
   void MakePorts() {
     main_->opset = Opset::kIos18;
-    auto size = [&](const char* name, const std::optional<Symbol>& given) {
-      const Symbol sizes = given.value_or(Symbol{1, context_, {}});
-      return sizes.low == sizes.high ? Dim(sizes.low)
-                                     : Dim::Symbol(main_->FreshSymbol(name, sizes));
-    };
-    Dim tokens = size("tokens", sizes_.tokens);
-    Dim end = fixed_ ? Dim(context_) : size("end", sizes_.end);
-    auto input = [&](const char* name, DType dtype, const Shape& shape) {
-      Value* value = main_->AddInput(name, Type::Tensor(dtype, shape));
-      main_->inputs.push_back(
-          {.name = value->name, .source_name = name, .source_dtype = dtype, .source_shape = shape});
-      return value;
-    };
-    ids_ = input("inputIds", DType::kInt32, {1, tokens});
-    mask_ = input("causalMask", DType::kFp16, {1, 1, tokens, end});
+    Dim tokens = Size("tokens", sizes_.tokens);
+    Dim end = fixed_ ? Dim(context_) : Size("end", sizes_.end);
+    const bool embeds = which_ == DecoderFunction::kEmbeds;
+    ids_ = embeds ? Input("inputs_embeds", DType::kFp32, {1, tokens, config_.width})
+                  : Input("inputIds", DType::kInt32, {1, tokens});
+    mask_ = Input("causalMask", DType::kFp16, {1, 1, tokens, end});
+    if (embeds && !config_.rotary_sections.empty())
+      places_ = Input("position_ids", DType::kInt32, {3, tokens});
     auto state = [&](const char* name, const Dims& dims) {
       Shape shape(dims.begin(), dims.end());
       Value* value = main_->AddInput(name, Type::State(Type::Tensor(DType::kFp16, shape)));
@@ -196,10 +222,27 @@ class Decoder {
     b_.SetName("rotary");
     RotaryTable table = MakeRotaryTable(config_.rotary, context_, factors, local);
     auto rows = [&](const Tensor& angles) {
-      return Expanded(b_, Rows(b_, b_.Const(angles, "angles"), positions_), {0});
+      Value* all = b_.Const(angles, "angles");
+      if (places_) return AnglesOfPlaces(all);
+      return Expanded(b_, Rows(b_, all, positions_), {0});
     };
     around.cosine = rows(table.cosine);
     around.sine = rows(table.sine);
+  }
+
+  // Each section of pairs takes the angles of its own coordinate.
+  Value* AnglesOfPlaces(Value* table) {
+    Value* each = Rows(b_, table, places_);  // [3, S, pairs]
+    std::vector<Value*> sections;
+    int64_t first = 0;
+    for (size_t i = 0; i < config_.rotary_sections.size(); ++i) {
+      const int64_t pairs = config_.rotary_sections[i], place = static_cast<int64_t>(i);
+      if (pairs == 0) continue;
+      Value* own = SliceAlong(b_, each, 0, place, place + 1, false);
+      sections.push_back(SliceAlong(b_, own, 2, first, first + pairs, false));
+      first += pairs;
+    }
+    return sections.size() == 1 ? sections[0] : Concat(b_, sections, 2);
   }
 
   // The factors for long contexts apply to all positions.
@@ -373,25 +416,25 @@ class Decoder {
     return config_.logit_cap > 0 ? SoftCapped(b_, y, config_.logit_cap) : y;
   }
 
-  void Finish(Value* logits) {
-    Value* y = b_.Cast(logits, DType::kFp16);
-    main_->Rename(y, "logits");
+  void Finish(Value* y, const char* name) {
+    main_->Rename(y, name);
     main_->body.SetOutputs({y});
     main_->outputs.push_back({.name = y->name,
-                              .source_name = "logits",
+                              .source_name = name,
                               .source_dtype = DType::kFp32,
                               .source_shape = y->type.shape});
   }
 
+  const DecoderFunction which_;
   const DecoderConfig& config_;
   const DecoderSizes sizes_;
   const int64_t context_;
   const bool fixed_;  // no size depends on the past
-  Program program_;
   Function* main_;
   Builder b_;
   DecoderTensors tensors_;
-  Value *ids_ = nullptr, *mask_ = nullptr;
+  Value* ids_ = nullptr;  // the tokens, or their embeddings
+  Value *mask_ = nullptr, *places_ = nullptr;
   Cache key_cache_, value_cache_;
   Value *conv_cache_ = nullptr, *recurrent_cache_ = nullptr;
   int64_t attention_layers_ = 0,
@@ -476,6 +519,15 @@ void CheckNumbers(const DecoderConfig& config) {
           fmt::format("rotary embedding has base {}, factor {}, magnitude {} and betas {} and {}, "
                       "expected positive numbers",
                       rotary.base, rotary.factor, rotary.magnitude, rotary.fast, rotary.slow));
+  if (!config.rotary_sections.empty()) {
+    int64_t pairs = 0;
+    for (int64_t section : config.rotary_sections)
+      pairs += std::clamp<int64_t>(section, -1, INT32_MAX);
+    if (config.rotary_sections.size() != 3 || std::ranges::min(config.rotary_sections) < 0 ||
+        pairs != rotary.size / 2)
+      Fail(fmt::format("the sections of the rotary embedding are {}, expected three that sum to {}",
+                       fmt::join(config.rotary_sections, ", "), rotary.size / 2));
+  }
   if (config.experts > 0 && (config.experts_used < 1 || config.experts_used > config.experts))
     Fail(fmt::format("a token uses {0} of {1} experts, expected 1 to {1}", config.experts_used,
                      config.experts));
@@ -523,7 +575,16 @@ Program BuildDecoder(const DecoderConfig& config, const DecoderWeights& weights,
     throw Error("resource-limit", "a context of {} tokens is too long", sizes.context)
         .Expected("at most {} tokens", kMostAngles / angles)
         .Help("option 'context' sets the maximum number of tokens");
-  return Decoder(config, weights, sizes, diagnostics).Build();
+  Program program(&Ops());
+  Decoder(program, DecoderFunction::kMain, config, weights, sizes, diagnostics).Build();
+  return program;
+}
+
+void AddEmbedsFunctions(Program& program, const DecoderConfig& config,
+                        const DecoderWeights& weights, const DecoderSizes& sizes,
+                        Diagnostics& diagnostics) {
+  for (DecoderFunction which : {DecoderFunction::kEmbeds, DecoderFunction::kEmbedTokens})
+    Decoder(program, which, config, weights, sizes, diagnostics).Build();
 }
 
 }  // namespace mlc::networks

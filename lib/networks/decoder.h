@@ -22,6 +22,13 @@
 //            of positions that it sees, minus 1. A token that sees none is padding, and its logits
 //            are meaningless.
 //   states   keyCache fp16 [layers, 1, key/value heads * head dimension, 1, C], valueCache likewise
+//
+// Models that also read pictures have two more functions (AddEmbedsFunctions). W is the width.
+//
+//   embed_tokens   input_ids int32 [1, S]   ->   inputs_embeds fp32 [1, S, W]
+//   embeds         as `main`, with inputs_embeds fp32 [1, S, W] in the place of inputIds, and, for a
+//                  model with rotary_sections, position_ids int32 [3, S]: the places of tokens in time,
+//                  height and width
 #pragma once
 
 #include <cstdint>
@@ -90,6 +97,10 @@ struct DecoderConfig {
   TokenMixer token_mixer = TokenMixer::kAttention;  // for layers without attention
   int64_t attention_every = 0;  // with another token_mixer, every n-th layer has attention; 0: none
   Rotary rotary = {};
+  // Numbers of pairs whose angles are those of the place in time, height and width; empty: there is one
+  // position. They sum to the number of pairs. In `main`, the three are equal.
+  std::vector<int64_t> rotary_sections = {};
+  bool scales_embeds = false;           // root_width_scale applies to inputs_embeds of `embeds`
   int64_t no_rotary_every = 0;          // every n-th layer has no rotary embedding; 0: all have
   bool rotary_in_windows_only = false;  // in models with windows, only layers with a window rotate
   int64_t global_every = 0;             // every n-th layer has no window; 0: all have
@@ -200,5 +211,10 @@ void CheckNumbers(const DecoderConfig& config);
 // tensor's name in the source; "unsupported-architecture" for incompatible numbers.
 Program BuildDecoder(const DecoderConfig& config, const DecoderWeights& weights,
                      const DecoderSizes& sizes, Diagnostics& diagnostics);
+
+// Adds the functions `embed_tokens` and `embeds` to the program of BuildDecoder for the same arguments.
+void AddEmbedsFunctions(Program& program, const DecoderConfig& config,
+                        const DecoderWeights& weights, const DecoderSizes& sizes,
+                        Diagnostics& diagnostics);
 
 }  // namespace mlc::networks

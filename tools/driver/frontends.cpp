@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "frontends/coreml/coreml.h"
+#include "frontends/gguf/adapter.h"
 #include "frontends/gguf/decoder_rows.h"
 #include "frontends/gguf/encoders.h"
 #include "frontends/gguf/file.h"
@@ -10,6 +11,7 @@
 #include "frontends/gguf/tokenizer.h"
 #include "frontends/onnx/library_versions.h"
 #include "frontends/onnx/onnx.h"
+#include "frontends/safetensors/adapter.h"
 #include "frontends/safetensors/file.h"
 #include "frontends/safetensors/folder.h"
 #include "frontends/safetensors/safetensors.h"
@@ -32,9 +34,11 @@ constexpr std::string_view kOnnxOptions[] = {"--shape",   "--dim",       "--cons
                                              "--outputs", "--replace",   "--image",
                                              "--io",      "--data-root", "--compress"};
 // The number of an encoder's tokens is a dimension.
-constexpr std::string_view kNetworkOptions[] = {"--dim", "--context", "--compress", "--requant"};
-constexpr std::string_view kFolderOptions[] = {"--shape", "--dim",     "--outputs",  "--image",
-                                               "--io",    "--context", "--compress", "--requant"};
+constexpr std::string_view kNetworkOptions[] = {"--dim",  "--context",     "--compress", "--requant",
+                                                "--lora", "--lora-inputs", "--functions"};
+constexpr std::string_view kFolderOptions[] = {"--shape",   "--dim",     "--outputs", "--image",
+                                               "--io",      "--context", "--compress", "--requant",
+                                               "--lora",    "--lora-inputs", "--functions"};
 // Weights of any program can be compressed.
 constexpr std::string_view kCoremlOptions[] = {"--compress"};
 
@@ -113,6 +117,10 @@ constexpr Frontend kFrontends[] = {
            texts.model = gguf::HuggingFaceConfig(file);
            return texts;
          },
+     .adapter =
+         [](const fs::path& path, const ImportOptions::Lora& lora, Diagnostics& diagnostics) {
+           return gguf::ReadAdapter(lora, gguf::GgufFile::Open(path), diagnostics);
+         },
      .listing =
          [] {
            return ListArchitectures(kGgufTitle, {{"decoder", gguf::GgufDecoderNames()},
@@ -152,6 +160,10 @@ constexpr Frontend kFrontends[] = {
            std::error_code ignored;
            return safetensors::ReadHuggingFaceTexts(
                fs::is_directory(path, ignored) ? path : path.parent_path(), read);
+         },
+     .adapter =
+         [](const fs::path& path, const ImportOptions::Lora& lora, Diagnostics& diagnostics) {
+           return safetensors::ReadAdapter(lora, safetensors::Folder::Open(path), diagnostics);
          },
      .listing =
          [] { return ListArchitectures(kHuggingFaceTitle, safetensors::HuggingFaceModelTypes()); }},

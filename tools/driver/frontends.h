@@ -12,6 +12,7 @@
 #include "frontends/safetensors/tokenizer.h"
 #include "lib/ir/import_options.h"
 #include "lib/ir/source_facts.h"
+#include "lib/networks/low_rank.h"
 #include "lib/support/error.h"
 #include "lib/support/library_version.h"
 
@@ -49,6 +50,9 @@ struct Frontend {
   // Files that were read besides the model's own are appended to `read`.
   safetensors::HuggingFaceTexts (*tokenizer)(const std::filesystem::path& path,
                                              std::vector<std::filesystem::path>& read) = nullptr;
+  // Reads an adapter for a model.
+  networks::Adapter (*adapter)(const std::filesystem::path& path, const ImportOptions::Lora& lora,
+                               Diagnostics& diagnostics) = nullptr;
   Listing (*listing)() = nullptr;
   std::vector<LibraryVersion> (*libraries)() = nullptr;
 

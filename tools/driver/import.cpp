@@ -1,5 +1,6 @@
 #include "tools/driver/import.h"
 
+#include "tools/driver/adapters.h"
 #include "tools/driver/compression.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/options.h"
@@ -28,7 +29,7 @@ Program ImportUncompressed(const std::filesystem::path& path, const ImportOption
                            Diagnostics& diagnostics, SourceFacts* facts) {
   const Frontend& frontend = FrontendOf(path);
   RefuseOptions(options, frontend);
-  Program program = frontend.import(path, options, diagnostics, facts);
+  Program program = ImportWithAdapters(frontend, path, options, diagnostics, facts);
   if (frontend.IsSource()) program.interface.states_sources = true;
   return program;
 }

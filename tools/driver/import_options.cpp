@@ -2,8 +2,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "lib/compress/rules.h"
+#include "lib/support/float_text.h"
 #include "tools/driver/image_inputs.h"
 #include "tools/driver/input_files.h"
 #include "tools/driver/options.h"
@@ -49,6 +51,24 @@ ImportOptions::Replacement ParseReplacement(const std::string& text) {
   if (dot == std::string::npos)
     throw Error("usage", "--replace: \"{}\" is not of the form OP.ATTR=V", text);
   return {key.substr(0, dot), key.substr(dot + 1), value};
+}
+
+// A number behind the last '=' is a scale; other text is part of the path.
+ImportOptions::Lora ParseLora(const std::string& text) {
+  const size_t equals = text.rfind('=');
+  if (equals != std::string::npos)
+    if (const std::optional<double> scale = ParseNumber(std::string_view(text).substr(equals + 1))) {
+      if (!std::isfinite(*scale))
+        throw Error("usage", "--lora: the scale in \"{}\" is not finite", text);
+      return {text.substr(0, equals), *scale};
+    }
+  if (text.empty()) throw Error("usage", "--lora: the path is empty");
+  return {text, 1};
+}
+
+std::string TextOfLora(const ImportOptions::Lora& lora) {
+  return lora.scale == 1 ? lora.path.string()
+                         : fmt::format("{}={}", lora.path.string(), lora.scale);
 }
 
 }  // namespace
@@ -160,6 +180,25 @@ std::vector<Option> ImportTable(ImportOptions& into) {
                    "maximum context length of a language model, in tokens (default: 2048, or the "
                    "model's own limit if lower)",
                    Into(into.context, Whole("--context", into.context).set)})}),
+      table);
+  Append(
+      Grouped(
+          OptionGroup::kLanguage,
+          {Common({"--lora", "DIR",
+                   "adapter of low rank, merged into the weights: a folder of PEFT for a Hugging Face "
+                   "folder, or a GGUF adapter for a GGUF file. DIR=SCALE multiplies its changes "
+                   "(default: none)",
+                   Field([&into](const std::string& text) { into.loras.push_back(ParseLora(text)); },
+                         [&into] { return Each(into.loras, TextOfLora); }),
+                   false, true}),
+           {"--lora-inputs", "",
+            "keep the matrices of --lora as inputs of the package, which an app fills (default: they "
+            "are merged)",
+            Switch(into.lora_inputs)},
+           {"--functions", "",
+            "make one function for each --lora, over shared weights, beside function main without "
+            "adapters (default: all are merged)",
+            Switch(into.lora_functions)}}),
       table);
   Append(
       Grouped(OptionGroup::kCompression,

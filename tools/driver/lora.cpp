@@ -50,6 +50,45 @@ Dims DownDims(const Tensor& weight, int64_t rank) {
   return dims;
 }
 
+bool HasGroups(const Operation& op) {
+  return op.is("conv") && op.constant_or_default("groups").Int(0) != 1;
+}
+
+// All weights of a name, whose layers can take a pair.
+std::vector<NamedWeight> Layered(Program& program, const std::string& weight) {
+  std::vector<NamedWeight> all = Named(program, weight);
+  for (const NamedWeight& named : all)
+    for (const Operation* layer : LayersOf(named))
+      if (HasGroups(*layer))
+        throw Error("bad-input", "{} has groups", layer->Describe())
+            .Help("merge the pair into the weight");
+  return all;
+}
+
+// Replaces a layer by one that adds scale * up * (down * x).
+void AddPair(Operation* op, Value* down, Value* up, double scale, Diagnostics& diagnostics) {
+  Builder b(*op->block, diagnostics, op);
+  b.SetName(op->result()->name);
+  b.SetLocation(op->location);
+  Value* own = b.Make(op->def->name, passes::ArgsWithout(*op, {}));
+  Value* low = nullptr;
+  Value* high = nullptr;
+  if (op->is("linear")) {
+    low = b.Make("matmul", {{"x", op->value("x")}, {"y", down}, {"transpose_y", true}});
+    high = b.Make("matmul", {{"x", low}, {"y", up}, {"transpose_y", true}});
+  } else {
+    Builder::Args args = passes::ArgsWithout(*op, {"weight", "bias"});
+    args.emplace_back("weight", down);
+    low = b.Make("conv", std::move(args));
+    std::vector<int64_t> dims = {up->type.shape[0].constant(), up->type.shape[1].constant()};
+    dims.resize(down->type.shape.size(), 1);
+    high = b.Make("conv", {{"x", low},
+                           {"weight", b.Make("reshape", {{"x", up}, {"shape", Ints(dims)}})}});
+  }
+  Value* scaled = scale == 1 ? high : b.Make("mul", {{"x", high}, {"y", scale}});
+  passes::Replace(op, b.Make("add", {{"x", own}, {"y", scaled}}));
+}
+
 }  // namespace
 
 void MergeLora(Program& program, const std::string& weight, const Tensor& down, const Tensor& up,
@@ -69,16 +108,41 @@ void MergeLora(Program& program, const std::string& weight, const Tensor& down, 
   ChangeWeight(program, weight, Tensor::Of(before.dims(), sum));
 }
 
+bool TakesLora(Program& program, const std::string& source) {
+  bool found = false;
+  for (const NamedWeight& weight : WeightsOf(program)) {
+    if (weight.source != source) continue;
+    for (const Use& use : weight.operation->result()->users.All()) {
+      const Operation* op = use.operation;
+      if (!op || (!op->is("linear") && !op->is("conv")) || HasGroups(*op) ||
+          op->value("weight") != weight.operation->result())
+        return false;
+    }
+    found = true;
+  }
+  return found;
+}
+
+void AddLora(Program& program, const std::string& weight, const Tensor& down, const Tensor& up,
+             double scale, Diagnostics& diagnostics) {
+  for (const NamedWeight& named : Layered(program, weight)) {
+    const Tensor& tensor = named.operation->val;
+    const int64_t rank = down.rank() > 0 ? down.dims()[0] : 0;
+    RequireShape(weight, "down", down, DownDims(tensor, rank));
+    RequireShape(weight, "up", up, {tensor.dims()[0], rank});
+    for (Operation* op : LayersOf(named)) {
+      Builder b(*op->block, diagnostics, op);
+      const DType dtype = named.operation->result()->type.dtype;
+      AddPair(op, b.Const(down.Cast(dtype), named.name + "_lora_down"),
+              b.Const(up.Cast(dtype), named.name + "_lora_up"), scale, diagnostics);
+    }
+  }
+}
+
 void AddLoraInputs(Program& program, const std::string& weight, int64_t rank, double scale,
                    Diagnostics& diagnostics) {
   if (rank < 1) throw Error("usage", "the rank is {}", rank).Expected("at least 1");
-  const std::vector<NamedWeight> all = Named(program, weight);
-  for (const NamedWeight& named : all)
-    for (const Operation* layer : LayersOf(named))
-      if (layer->is("conv") && layer->constant_or_default("groups").Int(0) != 1)
-        throw Error("bad-input", "{} has groups", layer->Describe())
-            .Help("merge the pair into the weight");
-  for (const NamedWeight& named : all) {
+  for (const NamedWeight& named : Layered(program, weight)) {
     const std::vector<Operation*> layers = LayersOf(named);
     Function& function = *named.operation->block->function;
     const Type type = named.operation->result()->type;
@@ -93,28 +157,7 @@ void AddLoraInputs(Program& program, const std::string& weight, int64_t rank, do
     };
     Value* down = input("_lora_down", DownDims(tensor, rank));
     Value* up = input("_lora_up", {tensor.dims()[0], rank});
-    for (Operation* op : layers) {
-      Builder b(*op->block, diagnostics, op);
-      b.SetName(op->result()->name);
-      b.SetLocation(op->location);
-      Value* own = b.Make(op->def->name, passes::ArgsWithout(*op, {}));
-      Value* low = nullptr;
-      Value* high = nullptr;
-      if (op->is("linear")) {
-        low = b.Make("matmul", {{"x", op->value("x")}, {"y", down}, {"transpose_y", true}});
-        high = b.Make("matmul", {{"x", low}, {"y", up}, {"transpose_y", true}});
-      } else {
-        Builder::Args args = passes::ArgsWithout(*op, {"weight", "bias"});
-        args.emplace_back("weight", down);
-        low = b.Make("conv", std::move(args));
-        std::vector<int64_t> dims = {tensor.dims()[0], rank};
-        dims.resize(tensor.dims().size(), 1);
-        high = b.Make("conv", {{"x", low},
-                               {"weight", b.Make("reshape", {{"x", up}, {"shape", Ints(dims)}})}});
-      }
-      Value* scaled = scale == 1 ? high : b.Make("mul", {{"x", high}, {"y", scale}});
-      passes::Replace(op, b.Make("add", {{"x", own}, {"y", scaled}}));
-    }
+    for (Operation* op : layers) AddPair(op, down, up, scale, diagnostics);
   }
 }
 

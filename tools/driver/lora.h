@@ -18,6 +18,15 @@ namespace mlc::driver {
 void MergeLora(Program& program, const std::string& weight, const Tensor& down, const Tensor& up,
                double scale);
 
+// Whether the weight is the tensor `source` of the source, in its order, and only linear and conv operations
+// without groups multiply by it.
+bool TakesLora(Program& program, const std::string& source);
+
+// Adds operations that add scale * up * (down * x) to what each layer with this weight computes, with
+// constants of the pair; the weight stays as it is. Replaces operations. Errors as of AddLoraInputs.
+void AddLora(Program& program, const std::string& weight, const Tensor& down, const Tensor& up,
+             double scale, Diagnostics& diagnostics);
+
 // Adds the inputs "WEIGHT_lora_down" and "WEIGHT_lora_up" to each function with this weight, in its
 // type, and the operations that add scale * up * (down * x) to what each layer computes. Replaces
 // operations. Error "bad-name", "bad-input" as above; convolutions must not have groups.

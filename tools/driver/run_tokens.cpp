@@ -214,6 +214,18 @@ std::vector<Tensor> RunEncoder(const Predict& predict, const Function& function,
 
 namespace {
 
+// Adds the inputs that have a default, such as those of adapters.
+std::map<std::string, Tensor> WithDefaults(const Function& function,
+                                           std::map<std::string, Tensor> inputs) {
+  for (const auto& [port, value] : InputPorts(function)) {
+    if (!port.default_value || inputs.contains(value.name)) continue;
+    Dims dims;
+    for (const Dim& dim : value.type.shape) dims.push_back(dim.Bounds(function.symbols).low);
+    inputs[value.name] = Tensor::Full(value.type.dtype, dims, *port.default_value);
+  }
+  return inputs;
+}
+
 // A call of a function with a fixed context: `tokens` and padding.
 Tensor AppendFixed(const Predict& predict, const Function& function,
                    std::span<const int32_t> tokens, int64_t seen, int64_t size) {
@@ -226,8 +238,10 @@ Tensor AppendFixed(const Predict& predict, const Function& function,
   for (int64_t i = 0; i < std::ssize(tokens); ++i)
     std::fill_n(visible.begin() + i * context, seen + i + 1, 0.0f);
   const std::map<std::string, Tensor> outputs =
-      predict({{kIds, Tensor::Of<int32_t>({1, size}, ids)},
-               {kMask, Tensor::Of<float>({1, 1, size, context}, visible).Cast(mask.type.dtype)}});
+      predict(WithDefaults(
+          function,
+          {{kIds, Tensor::Of<int32_t>({1, size}, ids)},
+           {kMask, Tensor::Of<float>({1, 1, size, context}, visible).Cast(mask.type.dtype)}}));
   const Tensor& logits = outputs.at(kLogits);
   return logits.Cast(DType::kFp32)
       .Reshaped({size, logits.dims()[2]})
@@ -243,9 +257,10 @@ Tensor AppendTokens(const Predict& predict, const Function& function,
   const auto count = static_cast<int64_t>(tokens.size());
   if (!mask.type.shape[3].is_constant()) {
     const std::map<std::string, Tensor> outputs =
-        predict({{kIds, Tensor::Of<int32_t>({1, count},
-                                            std::vector<int32_t>(tokens.begin(), tokens.end()))},
-                 {kMask, Tensor::Full(mask.type.dtype, {1, 1, count, seen + count}, 0)}});
+        predict(WithDefaults(
+            function, {{kIds, Tensor::Of<int32_t>({1, count}, std::vector<int32_t>(
+                                                                  tokens.begin(), tokens.end()))},
+                       {kMask, Tensor::Full(mask.type.dtype, {1, 1, count, seen + count}, 0)}}));
     const Tensor& logits = outputs.at(kLogits);
     return logits.Cast(DType::kFp32).Reshaped({count, logits.dims()[2]}).InMemory();
   }

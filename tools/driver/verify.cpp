@@ -428,11 +428,22 @@ ImportOptions AsCompiled(ImportOptions options, const fs::path& source, const fs
       continue;
     // The source is compared in its own types; only whether its inputs are images matters.
     if (option.name == "--io" && it->second.at(0) != "tensor") continue;
+    if (option.name == "--lora") {
+      if (options.loras.empty())
+        throw Error("usage", "the package was compiled with --lora {}",
+                    fmt::join(it->second, " --lora "))
+            .Help("pass the same --lora DIR, so that the source is imported with it");
+      continue;
+    }
     const auto given = option.field.get();
     if (given && !option.repeat) continue;
     std::set<std::string> names;
     if (given)
       for (const std::string& value : *given) names.insert(NameIn(option, value));
+    if (it->second.empty() && !given) {
+      option.field.set("");
+      taken += fmt::format("{}{}", taken.empty() ? "" : " ", option.name);
+    }
     for (const std::string& value : it->second) {
       if (names.contains(NameIn(option, value))) continue;
       option.field.set(value);
