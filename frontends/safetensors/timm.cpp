@@ -619,8 +619,9 @@ networks::PictureInput ReadPicture(const PictureFolder& from, const Config& argu
       const double part = pretrained.Number("crop_pct", 0.875);
       if (!(part > 0 && part <= 1)) from.Refuse(pretrained, "crop_pct", "more than 0, at most 1");
       processor->description = fmt::format(
-          "The app scales pictures so that the shorter side has {} pixels ({}), and cuts out their "
-          "centre of {} x {} pixels.",
+          "Scale pictures so that the shorter side has {} pixels ({}); then cut out their centre "
+          "of "
+          "{} x {} pixels.",
           static_cast<int64_t>(static_cast<double>(std::min(size.height, size.width)) / part),
           pretrained.Text("interpolation", "bilinear"), size.height, size.width);
     }

@@ -127,7 +127,7 @@ def test_corpus(folder):
         wanted = {key[4:]: oracle[key] for key in oracle.files if key.startswith("out_")}
         if "logits" in wanted and "pred_boxes" not in wanted:
             wanted = {"logits": wanted["logits"]}  # a classifier has no other outputs
-        size = shape_of(picture)
+        size = (*shape_of(picture), "--io", "tensor")
         exact = max(exact, compare(name, outputs(model, folder / f"{package.stem}-exact", picture, *size, "--arithmetic", "exact"), wanted, EXACT))
         expect(run("compile", model, "-o", package, "--verify-each", *size), 0)
         halved = max(halved, compare(name, outputs(package, folder / f"{package.stem}-half", picture), wanted, PACKAGE))
@@ -216,25 +216,42 @@ def test_spellings(folder):
 
 
 def test_sizes(folder):
-    """The size of a picture is that of config.json, else of the picture processor, else of the class; --shape replaces it."""
+    """The size of a picture is that of the image processor, else of config.json, else of the class; --shape replaces it."""
     config = {"model_type": "convnext", "architectures": ["ConvNextModel"]} | CONVNEXT
     tensors, _ = picture_numpy.made(config, np.zeros((3, 64, 64)))
     model = write(folder / "m", config, tensors)
 
     def size(*options):
-        expect(run("compile", model, "-o", folder / "m.mlpackage", "--force", *options), 0)
-        answer = expect(run("inspect", folder / "m.mlpackage", "--json"), 0).answer
-        return answer["inputs"][0]["shape"]
+        expect(run("compile", model, "-o", folder / "m.mlpackage", "--force", "--io", "tensor", *options), 0)
+        return expect(run("inspect", folder / "m.mlpackage", "--json"), 0).answer["inputs"][0]["shape"]
     assert size() == [1, 3, 224, 224]
-    (model / "preprocessor_config.json").write_text('{"size": {"shortest_edge": 96}, "crop_size": {"height": 64, "width": 96}, "do_center_crop": false}')
-    assert size() == [1, 3, 96, 96]
-    (model / "preprocessor_config.json").write_text('{"size": {"shortest_edge": 96}, "crop_size": {"height": 64, "width": 96}}')
-    assert size() == [1, 3, 64, 96]
     (model / "config.json").write_text(json.dumps(config | {"image_size": 128}))
-    assert size() == [1, 3, 128, 128] and size("--shape", "pixel_values=1,3,64,32") == [1, 3, 64, 32]
-    for wrong, text in (("pixels=1,3,64,64", "pixel_values"), ("pixel_values=2,3,64,64", "one picture"),
-                        ("pixel_values=1,3,64", "one picture"), ("pixel_values=1,3,64,100000", "16384")):
-        expect(run("compile", model, "-o", folder / "no.mlpackage", "--shape", wrong), 2, text)
+    assert size() == [1, 3, 128, 128]
+    (model / "config.json").write_text(json.dumps(config | {"image_size": [64, 96]}))
+    assert size() == [1, 3, 64, 96]
+    (model / "preprocessor_config.json").write_text('{"image_processor_type": "ConvNextImageProcessor", "size": {"shortest_edge": 96}}')
+    assert size() == [1, 3, 96, 96] and size("--shape", "pixel_values=1,3,64,32") == [1, 3, 64, 32]
+    for wrong, text in (("pixels=1,3,64,64", "pixel_values"), ("pixel_values=2,3,64,64", "[1, 3, height, width]"),
+                        ("pixel_values=1,3,64", "[1, 3, height, width]"), ("pixel_values=1,3,64,100000", "16384")):
+        result = run("compile", model, "-o", folder / "no.mlpackage", "--shape", wrong)
+        assert result.code == 2 and text in result.stderr, (wrong, result)
+    expect(run("compile", model, "-o", folder / "one.mlpackage", "--outputs", "pooler_output"), 0)
+    answer = expect(run("inspect", folder / "one.mlpackage", "--json"), 0).answer
+    assert [port["name"] for port in answer["outputs"]] == ["pooler_output"], answer["outputs"]
+
+
+def test_images(folder):
+    """Folders of timm scale pixels inside the package, and name classes."""
+    net, picture = picture_numpy.Net(), np.random.default_rng(5).integers(0, 256, (1, 3, 64, 64))
+    mean, std = np.array([.485, .456, .406])[:, None, None], np.array([.229, .224, .225])[:, None, None]
+    wanted = MOBILENET_V2(net, len(LABELS), (picture[0] / 255 - mean) / std)["logits"]
+    described = {"input_size": [3, 64, 64], "mean": [.485, .456, .406], "std": [.229, .224, .225], "crop_pct": 0.875, "interpolation": "bicubic"}
+    model = timm(folder / "m", "mobilenetv2_035", net.tensors, pretrained_cfg=described, label_names=list("abcde"))
+    found = outputs(model, folder / "out", picture, "--arithmetic", "exact")
+    assert error(found["logits"], wanted) <= EXACT, (found["logits"], wanted)
+    expect(run("compile", model, "-o", folder / "m.mlpackage"), 0)
+    shown = expect(run("inspect", folder / "m.mlpackage"), 0).stdout
+    assert "73 pixels (bicubic)" in shown and "image" in shown, shown
 
 
 def test_refused(folder):
