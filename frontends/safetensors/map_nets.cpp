@@ -113,11 +113,13 @@ Program ImportSegformer(const PictureFolder& from) {
   const int64_t stages = json.Int("num_encoder_blocks");
   if (stages < 1 || stages > static_cast<int64_t>(config.depths.size()))
     from.Refuse(json, "num_encoder_blocks", "1 to the number of depths");
+  auto shorten = [&](auto& list) {
+    while (static_cast<int64_t>(list.size()) > stages) list.pop_back();
+  };
   for (auto* list : {&config.depths, &config.widths, &config.heads, &config.patches,
                      &config.strides, &config.reductions})
-    if (static_cast<int64_t>(list->size()) > stages) list->resize(static_cast<size_t>(stages));
-  if (static_cast<int64_t>(config.feed_forward.size()) > stages)
-    config.feed_forward.resize(static_cast<size_t>(stages));
+    shorten(*list);
+  shorten(config.feed_forward);
   return BuiltFrom(from, {"segformer.", ""},
                    {std::begin(kSegformerNames), std::end(kSegformerNames)}, config,
                    networks::BuildSegformer);
