@@ -172,6 +172,15 @@ Config Config::WithDefaults(std::string_view defaults) const {
   return config;
 }
 
+Config Config::With(std::string_view members) const {
+  Config config = *this;
+  auto object = object_ ? std::make_shared<JsonValue>(*static_cast<const JsonValue*>(object_.get()))
+                        : std::make_shared<JsonValue>(JsonValue::object());
+  object->update(JsonValue::parse(members));
+  config.object_ = std::move(object);
+  return config;
+}
+
 std::vector<Config> Config::ReadList(const std::filesystem::path& file) {
   std::shared_ptr<const JsonValue> list = Parsed(TextIn(file), file.string());
   if (!list->is_array()) throw NotThis(file.string(), "a list of objects");

@@ -28,6 +28,8 @@ class Config {
   // Returns a copy in which missing members are taken from `defaults`, a JSON object; null members
   // do not count as missing.
   Config WithDefaults(std::string_view defaults) const;
+  // Returns a copy with the members of a JSON object, which replace others.
+  Config With(std::string_view members) const;
 
   enum class Kind { kNone, kBool, kInt, kNumber, kText, kList, kObject };
   Kind kind(const std::string& key) const;

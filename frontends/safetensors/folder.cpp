@@ -186,9 +186,19 @@ Folder Folder::With(const std::map<std::string, Tensor>& tensors) const {
   Folder folder = *this;
   for (const auto& [name, tensor] : tensors) {
     folder.changed_.insert_or_assign(name, tensor);
+    folder.adapted_.insert(name);
     const auto place = std::ranges::lower_bound(folder.names_, name);
     if (place == folder.names_.end() || *place != name) folder.names_.insert(place, name);
   }
+  return folder;
+}
+
+Folder Folder::Part(const Config& config, const std::map<std::string, Tensor>& tensors) const {
+  Folder folder;
+  folder.path_ = path_;
+  folder.config_ = config;
+  folder.changed_ = tensors;
+  for (const auto& [name, tensor] : tensors) folder.names_.push_back(name);
   return folder;
 }
 

@@ -19,6 +19,7 @@
 
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -56,7 +57,9 @@ class Folder {
   Folder Without(const std::vector<std::string>& names) const;
   // Returns a copy with these tensors, by name, in the place of stored ones or in addition to them.
   Folder With(const std::map<std::string, Tensor>& tensors) const;
-  bool is_changed(const std::string& name) const { return changed_.contains(name); }
+  bool is_changed(const std::string& name) const { return adapted_.contains(name); }
+  // Returns the folder of a part of the model: its config, and its tensors under their names there.
+  Folder Part(const Config& config, const std::map<std::string, Tensor>& tensors) const;
   // Returns a slice of a mapped file, as it is stored, or encoded as described above; a part is
   // returned as it is stored. Errors: "bad-file" if there is no tensor of this name, "bad-constant"
   // if parts do not fit together, "unsupported-dtype".
@@ -110,7 +113,8 @@ class Folder {
   std::vector<std::filesystem::path> read_;
   std::vector<SafetensorsFile> files_;
   std::map<std::string, Stored> stored_;  // includes tensors that are stored under another name
-  std::map<std::string, Tensor> changed_;  // of With
+  std::map<std::string, Tensor> changed_;  // of With and Part
+  std::set<std::string> adapted_;          // those of With
   bool scaled_ = false;                    // some FP8 weights have scales
   std::vector<std::string> names_;
 };

@@ -7,6 +7,7 @@
 #include "frontends/safetensors/adapter.h"
 #include "frontends/safetensors/config_defaults.h"
 #include "frontends/safetensors/decoder_rows.h"
+#include "frontends/safetensors/decoders.h"
 #include "frontends/safetensors/encoder_decoders.h"
 #include "frontends/safetensors/encoder_rows.h"
 #include "frontends/safetensors/encoders.h"
@@ -17,6 +18,8 @@
 #include "frontends/safetensors/safetensors.h"
 #include "frontends/safetensors/speech_encoders.h"
 #include "frontends/safetensors/tied_tensors.h"
+#include "frontends/safetensors/vision_language.h"
+#include "frontends/safetensors/vision_language_rows.h"
 #include "frontends/safetensors/vision_models.h"
 #include "frontends/safetensors/vision_rows.h"
 #include "lib/ir/concat_slice.h"
@@ -31,11 +34,13 @@ namespace {
 
 class Importer {
  public:
-  Importer(const Folder& folder, const ImportOptions& options, Diagnostics& diagnostics)
+  Importer(const Folder& folder, const ImportOptions& options, Diagnostics& diagnostics,
+           const DecoderForm& form)
       : folder_(folder),
         json_(WithFamilyDefaults(folder.config())),
         options_(options),
         diagnostics_(diagnostics),
+        form_(form),
         tied_(folder, diagnostics) {}
 
   Program Run() {
@@ -52,6 +57,8 @@ class Importer {
                        int64_t layer) { return Name(role, part, layer); }};
     const networks::DecoderSizes sizes = networks::PackagedSizes(options_, config_);
     Program program = networks::BuildDecoder(config_, weights, sizes, diagnostics_);
+    if (form_.embeds)
+      networks::AddEmbedsFunctions(program, config_, weights, sizes, diagnostics_);
     for (const std::string& name : folder_.names())
       if (IsLeftOver(name)) used_.insert(name);
     networks::CheckAllUsed(fmt::format("architecture \"{}\"", row_->model_type), folder_.names(),
@@ -104,6 +111,9 @@ class Importer {
     rotary.size = RotaryDims(json_, Key({"partial_rotary_factor", "rotary_pct"}), config_.head_dim);
     rotary.base = Number({"rope_theta", "rotary_emb_base"}, rotary.base);
     rotary.local_base = Number({"rope_local_base_freq"}, rotary.local_base);
+    config_.rotary_sections = form_.rotary_sections;
+    config_.scales_embeds = form_.scales_embeds;
+    config_.masks_given = form_.masks_given;
     networks::CheckNumbers(config_);  // must precede the computation of tables of these sizes
     if (rotary.used) factors_ = ReadRotaryScaling(json_, config_);
   }
@@ -336,6 +346,7 @@ class Importer {
   const Config json_;
   const ImportOptions& options_;
   Diagnostics& diagnostics_;
+  const DecoderForm form_;
   const DecoderRow* row_ = nullptr;
   networks::DecoderConfig config_;
   RotaryFactors factors_;
@@ -382,9 +393,9 @@ void NoteUnscaled(const Folder& folder, Diagnostics& diagnostics) {
 
 bool IsDecoder(const Config& config) { return FindDecoderRow(config.Text("model_type", "")); }
 
-Program ImportDecoder(const Folder& folder, const ImportOptions& options, Diagnostics& diagnostics,
-                      std::vector<fs::path>*) {
-  return Importer(folder, options, diagnostics).Run();
+Program ImportPlainDecoder(const Folder& folder, const ImportOptions& options,
+                           Diagnostics& diagnostics, std::vector<fs::path>*) {
+  return ImportDecoder(folder, options, diagnostics, {});
 }
 
 // A kind of network that folders contain. The first row whose `reads` accepts config.json imports
@@ -403,7 +414,9 @@ constexpr NetworkKind kNetworks[] = {
     {"decoders of pictures", IsPictureDecoder, ImportEncoderDecoder, PictureDecoderModelTypes,
      true},
     {"encoders", IsEncoder, ImportEncoder, EncoderModelTypes},
-    {"decoders", IsDecoder, ImportDecoder, DecoderModelTypes},
+    {"decoders", IsDecoder, ImportPlainDecoder, DecoderModelTypes},
+    {"vision-language models", IsVisionLanguage, ImportVisionLanguage, VisionLanguageModelTypes,
+     true},
     {"vision models", IsVisionModel, ImportVisionModel, VisionModelTypes, true},
     {"picture networks", IsPictureNet, ImportPictureNet, PictureNetModelTypes, true},
     {"timm models", IsTimm, ImportTimm, TimmArchitectures, true},
@@ -449,6 +462,11 @@ std::map<std::string, std::set<std::string>> HuggingFaceModelTypes() {
   for (const NetworkKind& kind : kNetworks)
     types[std::string(kind.name.substr(0, kind.name.size() - 1))] = kind.model_types();
   return types;
+}
+
+Program ImportDecoder(const Folder& folder, const ImportOptions& options, Diagnostics& diagnostics,
+                      const DecoderForm& form) {
+  return Importer(folder, options, diagnostics, form).Run();
 }
 
 Program ImportHuggingFace(const fs::path& path, const ImportOptions& options,

@@ -90,7 +90,7 @@ RotaryFactors ReadRotaryScaling(const Config& json, networks::DecoderConfig& con
     double magnitude =
         half_window > 1 ? std::sqrt(1 + std::log(half_window) / std::log(original)) : 1;
     rotary.magnitude = scaling.Number("attention_factor", magnitude);
-  } else if (way != "default") {
+  } else if (way != "default" && way != "mrope") {
     throw Error("unsupported-architecture", "unsupported RoPE scaling \"{}\"", way)
         .At({json.file(), json.KeyPath(key)})
         .Expected("default, linear, llama3, yarn or longrope");

@@ -111,6 +111,8 @@ class Decoder {
     ids_ = embeds ? Input("inputs_embeds", DType::kFp32, {1, tokens, config_.width})
                   : Input("inputIds", DType::kInt32, {1, tokens});
     mask_ = Input("causalMask", DType::kFp16, {1, 1, tokens, end});
+    if (embeds && config_.masks_given && config_.window > 0)
+      window_mask_ = Input("windowMask", DType::kFp16, {1, 1, tokens, end});
     if (embeds && !config_.rotary_sections.empty())
       places_ = Input("position_ids", DType::kInt32, {3, tokens});
     auto state = [&](const char* name, const Dims& dims) {
@@ -197,6 +199,10 @@ class Decoder {
   void MakePositionInputs(bool local) {
     PositionInputs& around = position_inputs_[local ? 1 : 0];
     b_.SetName("mask");
+    if (which_ == DecoderFunction::kEmbeds && config_.masks_given) {
+      around.bias = b_.Cast(local ? window_mask_ : mask_, DType::kFp32);
+      return MakeAngles(local, around);
+    }
     const bool windowed = local && config_.window < context_;
     // Finite numbers keep the results of padding finite, which are multiplied by 0 in the caches.
     auto given = [&] {
@@ -434,7 +440,7 @@ class Decoder {
   Builder b_;
   DecoderTensors tensors_;
   Value* ids_ = nullptr;  // the tokens, or their embeddings
-  Value *mask_ = nullptr, *places_ = nullptr;
+  Value *mask_ = nullptr, *window_mask_ = nullptr, *places_ = nullptr;
   Cache key_cache_, value_cache_;
   Value *conv_cache_ = nullptr, *recurrent_cache_ = nullptr;
   int64_t attention_layers_ = 0,

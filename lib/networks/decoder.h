@@ -28,7 +28,9 @@
 //   embed_tokens   input_ids int32 [1, S]   ->   inputs_embeds fp32 [1, S, W]
 //   embeds         as `main`, with inputs_embeds fp32 [1, S, W] in the place of inputIds, and, for a
 //                  model with rotary_sections, position_ids int32 [3, S]: the places of tokens in time,
-//                  height and width
+//                  height and width. With masks_given, causalMask alone says which tokens a token
+//                  sees, and in models with windows, windowMask, of the same shape, says so for
+//                  layers with a window
 #pragma once
 
 #include <cstdint>
@@ -101,6 +103,7 @@ struct DecoderConfig {
   // position. They sum to the number of pairs. In `main`, the three are equal.
   std::vector<int64_t> rotary_sections = {};
   bool scales_embeds = false;           // root_width_scale applies to inputs_embeds of `embeds`
+  bool masks_given = false;             // `embeds` does not hide tokens by itself
   int64_t no_rotary_every = 0;          // every n-th layer has no rotary embedding; 0: all have
   bool rotary_in_windows_only = false;  // in models with windows, only layers with a window rotate
   int64_t global_every = 0;             // every n-th layer has no window; 0: all have

@@ -23,6 +23,10 @@ const GenerateOptions& Checked(const GenerateOptions& options) {
   CheckSampling(options.sampling);
   if (options.most && *options.most < 1)
     throw Error("usage", "--generate: expected at least one token");
+  if (options.chat && !options.prompt_tokens.empty())
+    throw Error("usage", "--chat cannot be combined with --tokens");
+  if (!options.stops.empty() && !options.prompt_tokens.empty())
+    throw Error("usage", "--stop cannot be combined with --tokens, which have no text");
   if (!options.chat)
     for (const auto& [option, given] : {std::pair{"--system", options.system.has_value()},
                                         {"--chat-template", !options.chat_template.empty()},
@@ -78,9 +82,11 @@ Conversation::Conversation(std::unique_ptr<Model> model, const GenerateOptions& 
   const double read_ms = model->read_ms();
   model_.emplace(std::move(model), options.chat ? "--chat" : "--prompt");
   load_ms_ = read_ms + MillisecondsSince(begin);
-  tokenizer_.emplace(LoadTokenizer(options.tokenizer.empty() ? path : options.tokenizer));
+  if (!options.picture.empty()) model_->Show(options.picture, options.fit);
+  if (options.has_prompt)
+    tokenizer_.emplace(LoadTokenizer(options.tokenizer.empty() ? path : options.tokenizer));
   if (options.chat) template_.emplace(TemplateOf(*tokenizer_, options.chat_template));
-  generator_.emplace(*model_, &*tokenizer_, options.sampling, options.stops);
+  generator_.emplace(*model_, tokenizer_ ? &*tokenizer_ : nullptr, options.sampling, options.stops);
   SetSystem(options.system);
 }
 Conversation::~Conversation() = default;
@@ -99,6 +105,10 @@ void Conversation::Reset() {
 
 GenerateResult Conversation::Continue(const std::string& prompt) {
   return Answer(PromptTokens(*tokenizer_, prompt, true), prompt);
+}
+
+GenerateResult Conversation::Continue(std::vector<int32_t> tokens) {
+  return Answer(std::move(tokens), "");
 }
 
 GenerateResult Conversation::Say(const std::string& message) {
@@ -121,7 +131,8 @@ GenerateResult Conversation::Answer(std::vector<int32_t> tokens, std::string pro
   result.executor = model_->model()->executor();
   result.load_ms = load_ms_;
   result.prompt = std::move(prompt);
-  result.prompt_tokens = std::move(tokens);
+  result.prompt_tokens =
+      model_->picture() ? WithRowsOf(*model_->picture(), std::move(tokens)) : std::move(tokens);
   const auto count = std::ssize(result.prompt_tokens);
   if (count == 0) throw Error("usage", "--prompt has no tokens");
   const int64_t context = model_->size().context;

@@ -30,6 +30,7 @@ class Conversation {
 
   // Continues a text, without a template. Error "usage" if it has no tokens or fills the context.
   GenerateResult Continue(const std::string& prompt);
+  GenerateResult Continue(std::vector<int32_t> tokens);
   // Answers a message of the user. Both messages are remembered, an interrupted answer as far as it
   // went; after an error, neither. The template renders the whole conversation anew, and the model
   // processes only what follows the longest beginning that it has already read; a model whose state

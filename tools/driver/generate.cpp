@@ -25,11 +25,14 @@ GenerateResult Generate(const std::filesystem::path& model, const ModelOptions& 
                         const GenerateOptions& options, Diagnostics& diagnostics) {
   auto loaded = std::make_unique<Model>(model, load, diagnostics);
   if (IsEncoderDecoder(*loaded->program())) return GenerateSequence(*loaded, options, diagnostics);
-  if (!options.has_prompt)
+  if (!options.has_prompt && options.tokens.empty())
     throw Error("usage", "{}: the model is no encoder-decoder",
-                options.audio.empty() ? "--tokens" : "--audio")
+                options.audio.empty() ? "--picture" : "--audio")
         .Expected("a model that transcribes, such as Whisper");
   Conversation conversation(std::move(loaded), options, diagnostics);
+  if (!options.has_prompt)
+    return conversation.Continue(
+        std::vector<int32_t>(options.tokens.begin(), options.tokens.end()));
   return options.chat ? conversation.Say(options.prompt) : conversation.Continue(options.prompt);
 }
 

@@ -18,7 +18,9 @@ namespace mlc::driver {
 struct GenerateOptions {
   // Special tokens written in the prompt are recognised.
   std::string prompt;
-  // For encoder-decoders, in place of the prompt: the tokens, the sound or the picture to encode.
+  // In place of the prompt: tokens, which a language model continues without a tokenizer, so that no
+  // token ends the answer, and an encoder-decoder encodes; for these also a sound or a picture. A
+  // picture may also stand beside the prompt or tokens of a language model that reads pictures.
   bool has_prompt = true;
   std::vector<int64_t> tokens;
   std::filesystem::path audio;  // WAV

@@ -21,8 +21,8 @@ std::vector<Option> GenerateTable(GenerateOptions& into) {
   return Grouped(
       OptionGroup::kLanguage,
       {Common({"--generate", "N",
-               "maximum number of tokens to generate (default: until the model ends the text or "
-               "the context is full)",
+               "maximum number of tokens to generate, also after --tokens (default: until the model "
+               "ends the text or the context is full)",
                [&into](const std::string& text) { into.most = ParseInt("--generate", text); }}),
        Common({"--chat", "",
                "treat the prompt as a user message and apply the model's chat template; without a "

@@ -1,5 +1,7 @@
 #include "tools/driver/language_model.h"
 
+#include "tools/driver/supplied_tensors.h"
+
 namespace fs = std::filesystem;
 
 namespace mlc::driver {
@@ -39,13 +41,30 @@ LanguageModel::LanguageModel(std::shared_ptr<const Program> program, const Funct
   Forget();
 }
 
+void LanguageModel::Show(Model& model, PictureTokens picture) {
+  const Function &embed = FindFunction(*program_, "embed_tokens"),
+                 &embeds = FindFunction(*program_, "embeds");
+  embed_ = model.Load(embed);
+  instance_ = model.Load(embeds);
+  picture_ = picture;
+  feeder_.emplace(std::move(picture), embed, embeds);
+  Forget();
+}
+
+void LanguageModel::Show(const fs::path& picture, media::Fit fit) {
+  MLC_CHECK(model_, "the model was loaded elsewhere");
+  Show(*model_, ReadPictureTokens(*model_, picture, fit));
+}
+
 void LanguageModel::Forget() {
+  if (feeder_) feeder_->Forget();
   state_ = instance_->NewState();
   seen_ = 0;
 }
 
 bool LanguageModel::Rewind(int64_t seen) {
   MLC_CHECK(seen <= seen_, "{} tokens of {}", seen, seen_);
+  if (seen < seen_ && feeder_) return false;
   if (seen < seen_)
     for (const Port& state : function_->states)
       if (state.name != "keyCache" && state.name != "valueCache") return false;
@@ -85,13 +104,18 @@ Tensor LanguageModel::Append(std::span<const int32_t> tokens) {
   const Predict predict = [&](const std::map<std::string, Tensor>& inputs) {
     std::map<std::string, Tensor> outputs = instance_->Run(inputs, state_.get()).outputs;
     if (progress_ && tokens.size() > 1) {
-      done += static_cast<uint64_t>(inputs.at("inputIds").size());
+      const auto ids = inputs.find("inputIds");
+      done += ids == inputs.end() ? tokens.size() : static_cast<uint64_t>(ids->second.size());
       progress_(StepOf("reading the prompt", std::min<uint64_t>(done, tokens.size()), tokens.size(),
                        "tokens"));
     }
     return outputs;
   };
-  Tensor logits = AppendTokens(predict, *function_, tokens, seen_);
+  const Predict embed = [&](const std::map<std::string, Tensor>& inputs) {
+    return embed_->Run(inputs).outputs;
+  };
+  Tensor logits = feeder_ ? feeder_->Append(embed, predict, tokens, seen_)
+                          : AppendTokens(predict, *function_, tokens, seen_);
   seen_ += std::ssize(tokens);
   return logits;
 }

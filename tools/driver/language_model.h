@@ -4,11 +4,13 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "lib/support/progress.h"
 #include "tools/driver/model.h"
+#include "tools/driver/picture_tokens.h"
 #include "tools/driver/run_tokens.h"
 
 namespace mlc::driver {
@@ -25,6 +27,13 @@ class LanguageModel {
   // The same for a function that is loaded. `program` owns it.
   LanguageModel(std::shared_ptr<const Program> program, const Function& function,
                 std::shared_ptr<runtime::GuardedModel> instance, std::string_view what);
+
+  // Puts the rows of a picture in the place of tokens from now on, and forgets all tokens. `model` is that
+  // of the program; the state is that of its function `embeds`.
+  void Show(Model& model, PictureTokens picture);
+  // The same for a model that this object loaded (ReadPictureTokens).
+  void Show(const std::filesystem::path& picture, media::Fit fit);
+  const PictureTokens* picture() const { return picture_ ? &*picture_ : nullptr; }
 
   // Null for a model that was loaded by the caller.
   const Model* model() const { return model_.get(); }
@@ -53,6 +62,9 @@ class LanguageModel {
   std::shared_ptr<const Program> program_;
   const Function* function_;
   std::shared_ptr<runtime::GuardedModel> instance_;
+  std::optional<PictureTokens> picture_;
+  std::unique_ptr<runtime::GuardedModel> embed_;  // of a picture, like this
+  std::optional<PictureFeeder> feeder_;
   std::unique_ptr<runtime::ModelState> state_;
   LanguageSize size_{};
   int64_t seen_ = 0;

@@ -4,12 +4,14 @@
 
 #include <set>
 
+#include "lib/ir/concat_slice.h"
 #include "lib/ir/npy.h"
 #include "lib/support/atomic_install.h"
 #include "lib/support/input_registry.h"
 #include "lib/support/milliseconds.h"
 #include "lib/support/percent_encoding.h"
 #include "tools/driver/input_files.h"
+#include "tools/driver/language_model.h"
 #include "tools/driver/supplied_tensors.h"
 #include "tools/driver/verify.h"
 
@@ -110,19 +112,20 @@ void CheckRunOptions(const RunOptions& options) {
     throw Error("usage", "--text-pair requires --text, the first text of the pair");
   if (options.text.given() && !options.tokens.empty())
     throw Error("usage", "--text cannot be combined with --tokens");
-  const std::string_view tensors = !options.picture.empty() ? "--picture" : "--input";
-  if (options.by_tokens() &&
-      !(options.inputs.empty() && options.input_files.empty() && options.picture.empty()))
-    throw Error("usage", "{} cannot be combined with {}",
-                options.text.given() ? "--text" : "--tokens", tensors);
+  if (options.text.given() && !options.picture.empty())
+    throw Error("usage", "--text cannot be combined with --picture");
+  if (options.by_tokens() && !(options.inputs.empty() && options.input_files.empty()))
+    throw Error("usage", "{} cannot be combined with --input",
+                options.text.given() ? "--text" : "--tokens");
 }
 
-RunTensors::RunTensors(const Model& model, const RunOptions& options)
+RunTensors::RunTensors(Model& model, const RunOptions& options)
     : model_(model), options_(options), given_(options.inputs) {
   const Function& function = model.function();
   const bool by_tokens = options.by_tokens();
   for (const std::string& text : options.input_files) AddFile(text, function, options.fit, given_);
-  if (!options.picture.empty()) AddPicture(options.picture, function, options.fit, given_);
+  if (!options.picture.empty() && !by_tokens)
+    AddPicture(options.picture, function, options.fit, given_);
   if (!options.output_folder.empty())
     CheckOutputs(options.output_folder, function, by_tokens, model.is_source());
   for (const std::string& text : options.output_files)
@@ -136,6 +139,7 @@ RunTensors::RunTensors(const Model& model, const RunOptions& options)
   } else if (by_tokens) {
     CheckTokens(function, options.tokens, options.step);
     tokens_.ids = options.tokens;
+    if (!options.picture.empty()) picture_ = ReadPictureTokens(model, options.picture, options.fit);
   } else {
     for (auto& [name, tensor] : MakeInputs(function, given_, options.make_up, &generated_))
       if (generated_.contains(name)) given_[name] = tensor;
@@ -191,8 +195,21 @@ RunTensors::Once RunTensors::PredictTokens(runtime::GuardedModel& model) const {
     if (options_.step) once.token_ms.push_back(Milliseconds(start, Clock::now()));
     return std::move(prediction.outputs);
   };
+  auto with_picture = [&] {
+    LanguageModel language(model_.program(), function,
+                           std::shared_ptr<runtime::GuardedModel>(std::shared_ptr<void>(), &model), "--tokens");
+    language.Show(model_, *picture_);
+    const std::vector<int32_t> ids = WithRowsOf(
+        *picture_, std::vector<int32_t>(options_.tokens.begin(), options_.tokens.end()));
+    if (!options_.step) return language.Append(ids);
+    std::vector<Tensor> rows;
+    for (size_t i = 0; i < ids.size(); ++i)
+      rows.push_back(language.Append(std::span(ids).subspan(i, 1)));
+    return Join(rows, 0).InMemory();
+  };
   std::vector<Tensor> found =
-      IsEncoder(function)
+      picture_ ? std::vector{with_picture()}
+      : IsEncoder(function)
           ? RunEncoder(predict, function, tokens_)
           : std::vector{RunTokens(predict, function, options_.tokens, options_.step)};
   const Clock::time_point done = Clock::now();

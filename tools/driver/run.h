@@ -11,6 +11,7 @@
 #include "lib/media/picture.h"
 #include "tools/driver/model.h"
 #include "tools/driver/output_files.h"
+#include "tools/driver/picture_tokens.h"
 #include "tools/driver/run_tokens.h"
 #include "tools/driver/text_inputs.h"
 
@@ -21,7 +22,8 @@ struct RunOptions : ModelOptions {
   // Further inputs as "NAME=FILE". Names may contain '='; the longest prefix that is an
   // input's name is used.
   std::vector<std::string> input_files;
-  std::filesystem::path picture;            // for the only image input; empty: none
+  // For the only image input, or, of a language model that reads pictures, for its tokens; empty: none.
+  std::filesystem::path picture;
   media::Fit fit = media::Fit::kNone;       // of pictures and sounds
   analysis::GeneratedInputOptions make_up;  // for inputs that are not given
   // Tokens to run instead of inputs. The only output of a language model is then logits [tokens,
@@ -71,7 +73,7 @@ class RunTensors {
  public:
   // Reads and checks the given inputs, generates the others, and checks that the outputs can be
   // written. Throws the errors of Run. Both arguments must outlive this object.
-  RunTensors(const Model& model, const RunOptions& options);
+  RunTensors(Model& model, const RunOptions& options);
 
   // Sets all fields of `result` except outputs and next.
   void Describe(RunResult& result) const;
@@ -96,10 +98,11 @@ class RunTensors {
 
  private:
   Once PredictTokens(runtime::GuardedModel& model) const;
-  const Model& model_;
+  Model& model_;
   const RunOptions& options_;
   std::vector<OutputToFile> output_files_;
   EncoderTokens tokens_;  // of an encoder
+  std::optional<PictureTokens> picture_;  // beside tokens
   std::optional<EncodedText> text_;
   std::map<std::string, Tensor> given_;  // by name, including generated inputs
   std::map<std::string, analysis::InputRange> generated_;

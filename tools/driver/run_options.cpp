@@ -70,8 +70,8 @@ std::vector<Option> RunTable(BenchmarkOptions& into) {
             ".jpg, .ppm, .pgm) or a sound (.wav) (default: inputs are generated)",
             Into(into.input_files), false, true}),
        Common({"--picture", "FILE",
-               "picture for the only image input of the model, like --input NAME=FILE (default: "
-               "none)",
+               "picture for the only image input of the model, like --input NAME=FILE, or, with "
+               "--prompt or --tokens, for a language model that reads pictures (default: none)",
                Into(into.picture)}),
        FitOption(into.fit),
        {"--function", "NAME", "function to run (default: the model's default function)",

@@ -319,9 +319,10 @@ int RunModel(RunArguments& given, Session& session) {
       throw Error("usage", "--prompt, --perplexity and --similarity require a single model");
     return RunText(given.model, options, given.text, given.reports, session);
   }
+  const bool continues = !options.tokens.empty() && session.given.contains("--generate");
   if (given.models.size() == 1 && !options.function && options.input_files.empty() &&
       (!options.tokens.empty() || !options.picture.empty()) &&
-      IsEncoderDecoder(given.model, options.import))
+      (continues || IsEncoderDecoder(given.model, options.import)))
     return RunSequence(given.model, options, given.text, given.reports, session);
   for (const char* option : {"--generate", "--stop", "--temperature", "--top-k", "--top-p",
                              "--min-p", "--repetition-penalty", "--chat", "--system"})

@@ -1,5 +1,7 @@
 #include "tools/mlc/text_modes.h"
 
+#include <fmt/ranges.h>
+
 #include <nlohmann/json.hpp>
 
 #include "lib/support/interrupt.h"
@@ -93,6 +95,8 @@ int RunPrompt(const fs::path& model, const BenchmarkOptions& run, const TextArgu
   if (session.json) {
     PrintDocument(GeneratedJson(result));
   } else {
+    // Without a tokenizer there is no text.
+    if (!run.tokens.empty()) ShowPiece(fmt::format("{}", fmt::join(result.tokens, ",")));
     ShowPiece("\n");
     if (result.sequence.empty())
       fmt::print(stderr, "prompt: {}, {:.1f} tokens/s\n",
@@ -301,6 +305,7 @@ int RunText(const fs::path& model, const BenchmarkOptions& run, const TextArgume
   for (const char* option : {"--trace", "--baseline", "--history"})
     if (session.given.contains(option))
       throw Error("usage", "{} requires inputs or --tokens", option);
+  if (!text.prompted()) Refuse({"--picture", "--fit"}, "a picture needs a prompt", session);
   Refuse(
       {"--input", "--input-range", "--tokens", "--text-pair", "--step", "--output-dir", "--output",
        "--require-units", "--iterations", "--warmup", "--jobs", "--soak", "--warm-load",
@@ -332,7 +337,7 @@ int RunSequence(const fs::path& model, const BenchmarkOptions& run, const TextAr
           "--soak",       "--warm-load",     "--p99-budget", "--memory-mark", "--compare",
           "--operations", "--budget",        "--profile",    "--trace",       "--baseline",
           "--history"},
-         "an encoder-decoder generates from --tokens or --picture", session);
+         "text is generated from --tokens or --picture", session);
   return RunPrompt(model, run, text, reports, session);
 }
 

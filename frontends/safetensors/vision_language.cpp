@@ -1,0 +1,335 @@
+#include "frontends/safetensors/vision_language.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "frontends/safetensors/activation_names.h"
+#include "frontends/safetensors/config_defaults.h"
+#include "frontends/safetensors/decoders.h"
+#include "frontends/safetensors/folder_weights.h"
+#include "frontends/safetensors/image_processor.h"
+#include "frontends/safetensors/vision_language_rows.h"
+#include "lib/networks/check_weights.h"
+#include "lib/networks/vision_language.h"
+
+namespace mlc::safetensors {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using networks::GridSize;
+using Projector = networks::VisionLanguageConfig::Projector;
+
+class PictureImporter {
+ public:
+  PictureImporter(const Folder& folder, const ImportOptions& options, Diagnostics& diagnostics,
+                  std::vector<fs::path>* read)
+      : folder_(folder),
+        row_(*FindVisionLanguageRow(folder.model_type())),
+        json_(folder.config().WithDefaults(row_.defaults)),
+        text_(TextConfig()),
+        vision_(VisionConfigOf()),
+        tower_(TowerOf()),
+        options_(options),
+        diagnostics_(diagnostics),
+        read_(read),
+        weights_(folder, {row_.prefixes.begin(), row_.prefixes.end()}, Names()) {}
+
+  Program Run() {
+    Program program = ImportText();
+    ReadTower();
+    ReadProjector();
+    const std::optional<ImageProcessor> processor = ReadImageProcessor(folder_.path(), read_);
+    if (tower_.qwen) config_.vision.picture = config_.vision.trained = UsualSize();
+    config_.picture = PictureInputOf(processor, config_.vision.picture, config_.vision.channels,
+                                     options_);
+    config_.vision.picture = config_.picture.size;
+    if (tower_.qwen) config_.vision.trained = config_.vision.picture;
+    networks::CheckVisionLanguage(config_);
+    const networks::NetworkWeights weights = weights_.ForNetwork();
+    networks::AddVision(program, config_, weights, diagnostics_);
+    UseLeftOvers();
+    weights_.CheckAllUsed();
+    Describe(program);
+    DescribePictures(program, config_.picture);
+    return program;
+  }
+
+ private:
+  [[noreturn]] void Refuse(const Config& config, const std::string& key,
+                           const std::string& expected) const {
+    throw Error("unsupported-architecture", "\"{}\" is {}", config.KeyPath(key), config.Json(key))
+        .At({config.file(), fmt::format("key \"{}\"", config.KeyPath(key))})
+        .Expected(expected);
+  }
+
+  std::string TextType(const Config& text) const {
+    const std::string own = std::string(row_.text_type);
+    const std::string type = text.Text("model_type", own);
+    return type == row_.model_type || type == fmt::format("{}_text", row_.model_type) ? own : type;
+  }
+
+  // Qwen's first versions have the members of the language model at the top.
+  Config TextConfig() const {
+    const bool nested = json_.kind("text_config") == Config::Kind::kObject;
+    Config text = nested ? json_.Object("text_config") : json_;
+    const std::string type = TextType(text);
+    const bool qwen = type == "qwen2_vl";
+    return text.WithDefaults(TextDefaults(type))
+        .With(fmt::format(R"({{"model_type": "{}"}})", qwen ? "qwen2" : type));
+  }
+
+  Config VisionConfigOf() const {
+    if (json_.kind("vision_config") == Config::Kind::kNone)
+      throw Error("bad-file", "the model has no vision_config")
+          .At({json_.file(), ""})
+          .Expected("the members of the vision tower");
+    return json_.Object("vision_config");
+  }
+
+  const TowerRow& TowerOf() {
+    const std::string type = vision_.Text("model_type", std::string(row_.vision_type));
+    const TowerRow* tower = FindTower(type);
+    // Newer versions name the class of the tower after the model.
+    if (!tower && type.starts_with(row_.model_type)) tower = FindTower(row_.vision_type);
+    if (!tower)
+      Refuse(vision_, "model_type", fmt::format("{}", fmt::join(TowerTypes(), ", ")));
+    vision_ = vision_.WithDefaults(tower->defaults);
+    return *tower;
+  }
+
+  std::vector<TensorName> Names() const {
+    std::vector<TensorName> names(tower_.names.begin(), tower_.names.end());
+    names.insert(names.end(), row_.names.begin(), row_.names.end());
+    return names;
+  }
+
+  // Returns the name that a decoder's folder has for a tensor of the language model, or nothing.
+  std::optional<std::string> TextName(const std::string& name) const {
+    for (std::string_view prefix : row_.head)
+      if (name.starts_with(prefix)) return "lm_head." + name.substr(prefix.size());
+    for (std::string_view prefix : row_.prefixes)
+      if (name.starts_with(prefix)) return std::nullopt;
+    for (std::string_view prefix : row_.text)
+      if (name.starts_with(prefix)) return "model." + name.substr(prefix.size());
+    return std::nullopt;
+  }
+
+  Program ImportText() {
+    std::map<std::string, Tensor> tensors;
+    bool head = false;
+    for (const std::string& name : folder_.names())
+      if (const std::optional<std::string> own = TextName(name)) {
+        tensors[*own] = folder_.tensor(name);
+        weights_.Use(name);
+        head |= own->starts_with("lm_head.");
+      }
+    const Config config =
+        text_.With(fmt::format(R"({{"tie_word_embeddings": {}}})", head ? "false" : "true"));
+    DecoderForm form{.embeds = true, .scales_embeds = row_.embeds_before_scale,
+                     .masks_given = row_.sees_both_ways};
+    if (tower_.qwen) form.rotary_sections = Sections();
+    ImportOptions options = options_;
+    std::erase_if(options.shapes, [](const auto& shape) { return shape.first == "pixel_values"; });
+    return ImportDecoder(folder_.Part(config, tensors), options, diagnostics_, form);
+  }
+
+  std::vector<int64_t> Sections() const {
+    for (const char* key : {"rope_scaling", "rope_parameters"})
+      if (text_.kind(key) == Config::Kind::kObject)
+        if (const Config rope = text_.Object(key); rope.has("mrope_section"))
+          return rope.Ints("mrope_section");
+    return {16, 24, 24};
+  }
+
+  GridSize SizeIn(const std::string& key) const {
+    if (vision_.kind(key) != Config::Kind::kList) return {vision_.Int(key), vision_.Int(key)};
+    const std::vector<int64_t> both = vision_.Ints(key);
+    if (both.size() != 2) Refuse(vision_, key, "a number, or [height, width]");
+    return {both[0], both[1]};
+  }
+
+  void ReadTower() {
+    networks::VisionConfig& vision = config_.vision;
+    networks::TransformerLayer& layer = vision.layer;
+    vision.class_token = tower_.class_token;
+    vision.embeddings_norm = tower_.embeddings_norm;
+    vision.patch_bias = tower_.patch_bias;
+    vision.patch = SizeIn("patch_size");
+    layer.activation = ActivationOf(vision_, "hidden_act");
+    if (tower_.qwen) return ReadQwenTower();
+    layer.width = vision_.Int("hidden_size");
+    layer.heads = vision_.Int("num_attention_heads");
+    layer.feed_forward = vision_.Int("intermediate_size");
+    layer.epsilon = vision_.Number("layer_norm_eps");
+    vision.layers = vision_.Int("num_hidden_layers");
+    vision.channels = vision_.Int("num_channels");
+    vision.picture = vision.trained = SizeIn("image_size");
+    if (tower_.model_type == "internvl_vision") {
+      const bool bias = vision_.Bool("attention_bias", false);
+      layer.query_bias = layer.key_bias = layer.value_bias = bias;
+      if (vision_.Bool("use_qk_norm", false)) Refuse(vision_, "use_qk_norm", "false");
+      if (vision_.Text("norm_type", "layer_norm") != "layer_norm")
+        Refuse(vision_, "norm_type", "\"layer_norm\"");
+      config_.normed = !vision_.Bool("use_mean_pooling", true);
+    }
+  }
+
+  void ReadQwenTower() {
+    networks::VisionConfig& vision = config_.vision;
+    networks::TransformerLayer& layer = vision.layer;
+    config_.qwen = true;
+    vision.layers = vision_.Int("depth");
+    layer.heads = vision_.Int("num_heads");
+    vision.channels = vision_.Int(vision_.has("in_chans") ? "in_chans" : "in_channels");
+    vision.position_table = vision.class_token = false;
+    layer.epsilon = config_.epsilon = 1e-6;
+    config_.square = vision_.Int("spatial_merge_size");
+    if (vision_.Int("temporal_patch_size") != 2) Refuse(vision_, "temporal_patch_size", "2");
+    if (row_.vision_type == "qwen2_5_vl") {
+      layer.width = vision_.Int("hidden_size");
+      layer.feed_forward = vision_.Int("intermediate_size");
+      layer.gated = config_.rms_norms = true;
+      config_.global_layers = vision_.Ints("fullatt_block_indexes");
+      // Windows cover whole squares.
+      const int64_t unit = std::max<int64_t>(1, config_.square) *
+                           std::max<int64_t>(1, vision.patch.height),
+                    side = vision_.Int("window_size") / unit * config_.square;
+      if (side < 1) Refuse(vision_, "window_size", fmt::format("at least {}", unit));
+      config_.window = {side, side};
+      return;
+    }
+    layer.width = vision_.Int("embed_dim");
+    const double ratio = vision_.Number("mlp_ratio");
+    layer.feed_forward =
+        ratio > 0 && ratio < 1e4
+            ? static_cast<int64_t>(static_cast<double>(layer.width) * ratio) : 0;
+  }
+
+  // A square that the processor allows, and that is not slow: pictures have any size.
+  GridSize UsualSize() const {
+    constexpr int64_t kUsual = 448;
+    const int64_t unit = config_.square * config_.vision.patch.height;
+    if (unit < 1 || unit > kUsual) return config_.vision.patch;
+    const int64_t side = kUsual / unit * unit;
+    return {side, side};
+  }
+
+  void ReadProjector() {
+    config_.text_width = text_.Int("hidden_size");
+    config_.projector = row_.projector;
+    config_.normed = config_.normed || row_.normed;
+    config_.normed_before = row_.normed_before;
+    config_.normed_joined = row_.normed_joined;
+    if (json_.has("projector_hidden_act"))
+      config_.activation = ActivationOf(json_, "projector_hidden_act");
+    if (row_.divided_by_root)
+      config_.scale = 1 / std::sqrt(static_cast<double>(std::max<int64_t>(1, config_.text_width)));
+    ReadStates();
+    if (json_.has("scale_factor")) config_.square = json_.Int("scale_factor");
+    if (json_.has("downsample_ratio")) {
+      const double ratio = json_.Number("downsample_ratio");
+      config_.square = ratio > 0.01 ? std::lround(1 / ratio) : 0;
+      config_.epsilon = 1e-5;  // of torch's LayerNorm
+    }
+    if (config_.projector == Projector::kPooled) {
+      const auto side = static_cast<int64_t>(
+          std::sqrt(static_cast<double>(json_.Int("mm_tokens_per_image"))));
+      const int64_t patches = config_.vision.patch.height > 0
+                                  ? config_.vision.picture.height / config_.vision.patch.height
+                                  : 0;
+      config_.square = side > 0 ? patches / side : 0;
+      config_.epsilon = config_.vision.layer.epsilon;
+    }
+  }
+
+  void ReadStates() {
+    const int64_t layers = config_.vision.layers;
+    std::vector<int64_t> chosen = {layers};
+    if (row_.feature_layer) {
+      chosen = json_.kind("vision_feature_layer") == Config::Kind::kList
+                   ? json_.Ints("vision_feature_layer")
+                   : std::vector{json_.Int("vision_feature_layer")};
+      if (chosen.empty()) Refuse(json_, "vision_feature_layer", "at least one hidden state");
+      for (int64_t& state : chosen)
+        if (state < 0) state += layers + 1;
+      const std::string select = json_.Text("vision_feature_select_strategy");
+      if (select != "default" && select != "full")
+        Refuse(json_, "vision_feature_select_strategy", "\"default\" or \"full\"");
+      config_.class_token = select == "full";
+    }
+    config_.states = chosen;
+  }
+
+  // Layers behind the last hidden state that is read, norms that are not applied, and heads of the
+  // tower for other purposes.
+  void UseLeftOvers() {
+    const int64_t used = *std::ranges::max_element(config_.states);
+    for (const std::string& name : folder_.names()) {
+      const bool layer = LayerIn(name) >= used && LayerIn(name) < config_.vision.layers;
+      if (TextName(name)) continue;
+      if (layer || (!config_.normed && (name.ends_with("post_layernorm.weight") ||
+                                        name.ends_with("post_layernorm.bias") ||
+                                        name.ends_with("vision_tower.layernorm.weight") ||
+                                        name.ends_with("vision_tower.layernorm.bias"))) ||
+          name.find("vision_model.head.") != std::string::npos ||
+          name.find("vision_tower.head.") != std::string::npos ||
+          name.ends_with("mask_token") || name.ends_with("inv_freq"))
+        weights_.Use(name);
+    }
+  }
+  // Returns the number in "encoder.layers.3.", or -1.
+  static int64_t LayerIn(const std::string& name) {
+    int64_t layer = -1;
+    for (std::string_view before : {"encoder.layers.", "encoder.layer."})
+      if (const size_t at = name.find(before); at != std::string::npos)
+        std::from_chars(name.data() + at + before.size(), name.data() + name.size(), layer);
+    return layer;
+  }
+
+  void Describe(Program& program) const {
+    auto& metadata = program.interface.metadata;
+    const std::string key(json_.has(std::string(row_.image_token)) ? row_.image_token
+                                                                   : row_.other_image_token);
+    metadata.emplace_back("mlc.image_token", std::to_string(json_.Int(key)));
+    const GridSize grid = config_.token_grid();
+    if (tower_.qwen)
+      metadata.emplace_back("mlc.image_grid", fmt::format("{},{}", grid.height, grid.width));
+    if (row_.sees_both_ways && WithFamilyDefaults(text_).has("sliding_window"))
+      metadata.emplace_back("mlc.image_window",
+                            std::to_string(WithFamilyDefaults(text_).Int("sliding_window")));
+    if (row_.sees_both_ways)
+      metadata.emplace_back("mlc.image_mask", row_.divided_by_root ? "prompt" : "picture");
+    std::ranges::sort(metadata);
+  }
+
+  const Folder& folder_;
+  const VisionLanguageRow& row_;
+  const Config json_, text_;
+  Config vision_;
+  const TowerRow& tower_;
+  const ImportOptions& options_;
+  Diagnostics& diagnostics_;
+  std::vector<fs::path>* read_;
+  FolderWeights weights_;
+  networks::VisionLanguageConfig config_;
+};
+
+}  // namespace
+
+bool IsVisionLanguage(const Config& config) {
+  return FindVisionLanguageRow(config.Text("model_type", "")) != nullptr;
+}
+
+Program ImportVisionLanguage(const Folder& folder, const ImportOptions& options,
+                             Diagnostics& diagnostics, std::vector<fs::path>* read) {
+  return PictureImporter(folder, options, diagnostics, read).Run();
+}
+
+}  // namespace mlc::safetensors

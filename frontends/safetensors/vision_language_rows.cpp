@@ -1,0 +1,256 @@
+#include "frontends/safetensors/vision_language_rows.h"
+
+namespace mlc::safetensors {
+
+namespace {
+
+using Projector = networks::VisionLanguageConfig::Projector;
+
+constexpr ClassDefaults kTextClasses[] = {
+    {"gemma", R"({"hidden_size": 3072, "intermediate_size": 24576, "num_hidden_layers": 28,
+      "num_attention_heads": 16, "vocab_size": 256000})"},
+    {"gemma2", R"({"hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
+      "num_attention_heads": 8, "vocab_size": 256000})"},
+    {"gemma3_text", R"({"hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
+      "num_attention_heads": 8, "vocab_size": 262208})"},
+    {"llama", R"({"hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
+      "num_attention_heads": 32, "vocab_size": 32000})"},
+    {"mistral", R"({"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+      "num_attention_heads": 32, "vocab_size": 32000})"},
+    {"qwen2", R"({"hidden_size": 4096, "intermediate_size": 22016, "num_hidden_layers": 32,
+      "num_attention_heads": 32, "vocab_size": 151936})"},
+    {"qwen2_vl", R"({"hidden_size": 8192, "intermediate_size": 29568, "num_hidden_layers": 80,
+      "num_attention_heads": 64, "num_key_value_heads": 8, "vocab_size": 152064,
+      "rms_norm_eps": 1e-5, "rope_theta": 1000000, "max_window_layers": 80})"},
+    {"qwen3", R"({"hidden_size": 4096, "intermediate_size": 22016, "num_hidden_layers": 32,
+      "num_attention_heads": 32, "vocab_size": 151936})"},
+};
+
+constexpr TensorName kClipTowerNames[] = {
+    {"vision.patches", "embeddings.patch_embedding"},
+    {"vision.class_token", "embeddings.class_embedding"},
+    {"vision.positions", "embeddings.position_embedding.weight"},
+    {"vision.embeddings_norm", "pre_layrnorm"},
+    {"vision.norm", "post_layernorm"},
+    {"vision.layer.{}.attention_norm", "encoder.layers.{}.layer_norm1"},
+    {"vision.layer.{}.query", "encoder.layers.{}.self_attn.q_proj"},
+    {"vision.layer.{}.key", "encoder.layers.{}.self_attn.k_proj"},
+    {"vision.layer.{}.value", "encoder.layers.{}.self_attn.v_proj"},
+    {"vision.layer.{}.attention", "encoder.layers.{}.self_attn.out_proj"},
+    {"vision.layer.{}.norm", "encoder.layers.{}.layer_norm2"},
+    {"vision.layer.{}.up", "encoder.layers.{}.mlp.fc1"},
+    {"vision.layer.{}.down", "encoder.layers.{}.mlp.fc2"},
+};
+constexpr TensorName kInternTower[] = {
+    {"vision.patches", "embeddings.patch_embeddings.projection"},
+    {"vision.class_token", "embeddings.cls_token"},
+    {"vision.positions", "embeddings.position_embeddings"},
+    {"vision.norm", "layernorm"},
+    {"vision.layer.{}.attention_norm", "encoder.layer.{}.layernorm_before"},
+    {"vision.layer.{}.query", "encoder.layer.{}.attention.q_proj"},
+    {"vision.layer.{}.key", "encoder.layer.{}.attention.k_proj"},
+    {"vision.layer.{}.value", "encoder.layer.{}.attention.v_proj"},
+    {"vision.layer.{}.attention", "encoder.layer.{}.attention.projection_layer"},
+    {"vision.layer.{}.attention_scale", "encoder.layer.{}.lambda_1"},
+    {"vision.layer.{}.norm", "encoder.layer.{}.layernorm_after"},
+    {"vision.layer.{}.up", "encoder.layer.{}.mlp.fc1"},
+    {"vision.layer.{}.down", "encoder.layer.{}.mlp.fc2"},
+    {"vision.layer.{}.scale", "encoder.layer.{}.lambda_2"},
+};
+constexpr TensorName kQwenTower[] = {
+    {"vision.patches", "patch_embed.proj"},
+    {"vision.layer.{}.attention_norm", "blocks.{}.norm1"},
+    {"vision.layer.{}.qkv", "blocks.{}.attn.qkv"},
+    {"vision.layer.{}.attention", "blocks.{}.attn.proj"},
+    {"vision.layer.{}.norm", "blocks.{}.norm2"},
+    {"vision.layer.{}.gate", "blocks.{}.mlp.gate_proj"},
+    {"vision.layer.{}.up", "blocks.{}.mlp.fc1"},
+    {"vision.layer.{}.up", "blocks.{}.mlp.up_proj"},
+    {"vision.layer.{}.down", "blocks.{}.mlp.fc2"},
+    {"vision.layer.{}.down", "blocks.{}.mlp.down_proj"},
+};
+
+constexpr std::string_view kSiglipMembers = R"({"hidden_size": 768, "intermediate_size": 3072,
+  "num_hidden_layers": 12, "num_attention_heads": 12, "num_channels": 3, "image_size": 224,
+  "patch_size": 16, "hidden_act": "gelu_pytorch_tanh", "layer_norm_eps": 1e-6})";
+constexpr std::string_view kIdeficsMembers = R"({"hidden_size": 1152, "intermediate_size": 3072,
+  "num_hidden_layers": 12, "num_attention_heads": 16, "num_channels": 3, "image_size": 224,
+  "patch_size": 32, "hidden_act": "gelu_pytorch_tanh", "layer_norm_eps": 1e-6})";
+
+constexpr TowerRow kTowerClasses[] = {
+    {.model_type = "clip_vision_model",
+     .defaults = R"({"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12,
+       "num_attention_heads": 12, "num_channels": 3, "image_size": 224, "patch_size": 32,
+       "hidden_act": "quick_gelu", "layer_norm_eps": 1e-5})",
+     .class_token = true,
+     .embeddings_norm = true,
+     .patch_bias = false,
+     .names = kClipTowerNames},
+    {.model_type = "idefics3_vision", .defaults = kIdeficsMembers, .names = kClipTowerNames},
+    {.model_type = "internvl_vision",
+     .defaults = R"({"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24,
+       "num_attention_heads": 16, "num_channels": 3, "image_size": [448, 448],
+       "patch_size": [14, 14], "hidden_act": "gelu", "layer_norm_eps": 1e-6,
+       "use_mean_pooling": true, "use_qk_norm": false, "norm_type": "layer_norm",
+       "attention_bias": false})",
+     .class_token = true,
+     .names = kInternTower},
+    {.model_type = "qwen2_5_vl",
+     .defaults = R"({"hidden_size": 3584, "intermediate_size": 3420, "depth": 32, "num_heads": 16,
+       "in_channels": 3, "patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2,
+       "window_size": 112, "out_hidden_size": 3584, "fullatt_block_indexes": [7, 15, 23, 31],
+       "hidden_act": "silu"})",
+     .qwen = true,
+     .names = kQwenTower},
+    {.model_type = "qwen2_vl",
+     .defaults = R"({"embed_dim": 1280, "hidden_size": 3584, "mlp_ratio": 4, "depth": 32,
+       "num_heads": 16, "in_channels": 3, "patch_size": 14, "spatial_merge_size": 2,
+       "temporal_patch_size": 2, "hidden_act": "quick_gelu"})",
+     .qwen = true,
+     .names = kQwenTower},
+    {.model_type = "siglip_vision_model", .defaults = kSiglipMembers, .names = kClipTowerNames},
+    {.model_type = "smolvlm_vision", .defaults = kIdeficsMembers, .names = kClipTowerNames},
+};
+
+constexpr std::string_view kNestedText[] = {"language_model.model.", "model.language_model."};
+constexpr std::string_view kNestedHead[] = {"language_model.lm_head.", "lm_head."};
+constexpr std::string_view kIdeficsText[] = {"model.text_model."};
+constexpr std::string_view kPlainHead[] = {"lm_head."};
+constexpr std::string_view kQwenText[] = {"model.language_model.", "model."};
+constexpr std::string_view kTowerPrefixes[] = {
+    "vision_tower.vision_model.", "model.vision_tower.vision_model.", "vision_tower.",
+    "model.vision_tower.", "multi_modal_projector.", "model.multi_modal_projector."};
+constexpr std::string_view kIdeficsPrefixes[] = {"model.vision_model.", "model.connector."};
+constexpr std::string_view kQwenPrefixes[] = {"visual.", "model.visual."};
+
+constexpr TensorName kLlavaProjector[] = {{"projector.1", "linear_1"}, {"projector.2", "linear_2"}};
+constexpr TensorName kIdeficsProjector[] = {{"projector.1", "modality_projection.proj"}};
+constexpr TensorName kPaligemmaProjector[] = {{"projector.1", "linear"}};
+constexpr TensorName kGemma3Projector[] = {{"projector.norm", "mm_soft_emb_norm"},
+                                           {"projector.1.weight", "mm_input_projection_weight"}};
+constexpr TensorName kInternProjector[] = {{"projector.norm", "layer_norm"},
+                                           {"projector.1", "linear_1"},
+                                           {"projector.2", "linear_2"}};
+constexpr TensorName kQwenProjector[] = {{"projector.norm", "merger.ln_q"},
+                                         {"projector.1", "merger.mlp.0"},
+                                         {"projector.2", "merger.mlp.2"}};
+
+constexpr VisionLanguageRow kVisionLanguageRows[] = {
+    {.model_type = "gemma3",
+     .text_type = "gemma3_text",
+     .vision_type = "siglip_vision_model",
+     .defaults = R"({"mm_tokens_per_image": 256, "image_token_index": 262144})",
+     .text = kNestedText,
+     .head = kNestedHead,
+     .prefixes = kTowerPrefixes,
+     .projector = Projector::kPooled,
+     .names = kGemma3Projector,
+     .normed = true,
+     .sees_both_ways = true},
+    {.model_type = "idefics3",
+     .text_type = "llama",
+     .vision_type = "idefics3_vision",
+     .defaults = R"({"scale_factor": 2, "image_token_id": 128257})",
+     .text = kIdeficsText,
+     .head = kPlainHead,
+     .prefixes = kIdeficsPrefixes,
+     .projector = Projector::kOneLayer,
+     .names = kIdeficsProjector,
+     .normed = true},
+    {.model_type = "internvl",
+     .text_type = "qwen2",
+     .vision_type = "internvl_vision",
+     .defaults = R"({"downsample_ratio": 0.5, "image_token_id": 151667, "vision_feature_layer": -1,
+       "vision_feature_select_strategy": "default", "projector_hidden_act": "gelu"})",
+     .text = kNestedText,
+     .head = kNestedHead,
+     .prefixes = kTowerPrefixes,
+     .names = kInternProjector,
+     .feature_layer = true,
+     .normed_joined = true},
+    {.model_type = "llava",
+     .text_type = "llama",
+     .vision_type = "clip_vision_model",
+     .defaults = R"({"vision_feature_layer": -2, "vision_feature_select_strategy": "default",
+       "image_token_index": 32000, "projector_hidden_act": "gelu"})",
+     .text = kNestedText,
+     .head = kNestedHead,
+     .prefixes = kTowerPrefixes,
+     .names = kLlavaProjector,
+     .feature_layer = true},
+    {.model_type = "paligemma",
+     .text_type = "gemma",
+     .vision_type = "siglip_vision_model",
+     .defaults = R"({"image_token_index": 256000})",
+     .text = kNestedText,
+     .head = kNestedHead,
+     .prefixes = kTowerPrefixes,
+     .projector = Projector::kOneLayer,
+     .names = kPaligemmaProjector,
+     .normed = true,
+     .embeds_before_scale = true,
+     .divided_by_root = true,
+     .sees_both_ways = true},
+    {.model_type = "qwen2_5_vl",
+     .text_type = "qwen2_vl",
+     .vision_type = "qwen2_5_vl",
+     .defaults = R"({"image_token_id": 151655})",
+     .text = kQwenText,
+     .head = kPlainHead,
+     .prefixes = kQwenPrefixes,
+     .names = kQwenProjector,
+     .normed_before = true},
+    {.model_type = "qwen2_vl",
+     .text_type = "qwen2_vl",
+     .vision_type = "qwen2_vl",
+     .defaults = R"({"image_token_id": 151655})",
+     .text = kQwenText,
+     .head = kPlainHead,
+     .prefixes = kQwenPrefixes,
+     .names = kQwenProjector,
+     .normed_before = true},
+    {.model_type = "smolvlm",
+     .text_type = "llama",
+     .vision_type = "smolvlm_vision",
+     .defaults = R"({"scale_factor": 2, "image_token_id": 128257})",
+     .text = kIdeficsText,
+     .head = kPlainHead,
+     .prefixes = kIdeficsPrefixes,
+     .projector = Projector::kOneLayer,
+     .names = kIdeficsProjector,
+     .normed = true},
+};
+
+}  // namespace
+
+std::string_view TextDefaults(std::string_view model_type) {
+  for (const ClassDefaults& row : kTextClasses)
+    if (row.model_type == model_type) return row.members;
+  return "{}";
+}
+
+const TowerRow* FindTower(std::string_view model_type) {
+  for (const TowerRow& row : kTowerClasses)
+    if (row.model_type == model_type) return &row;
+  return nullptr;
+}
+
+std::set<std::string> TowerTypes() {
+  std::set<std::string> types;
+  for (const TowerRow& row : kTowerClasses) types.emplace(row.model_type);
+  return types;
+}
+
+const VisionLanguageRow* FindVisionLanguageRow(std::string_view model_type) {
+  for (const VisionLanguageRow& row : kVisionLanguageRows)
+    if (row.model_type == model_type) return &row;
+  return nullptr;
+}
+
+std::set<std::string> VisionLanguageModelTypes() {
+  std::set<std::string> types;
+  for (const VisionLanguageRow& row : kVisionLanguageRows) types.emplace(row.model_type);
+  return types;
+}
+
+}  // namespace mlc::safetensors
