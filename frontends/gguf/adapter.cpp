@@ -19,7 +19,7 @@ constexpr std::string_view kTokens = "token_embd.weight";
 GgufFile Opened(const fs::path& path) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored))
-    throw Error("bad-file", "--lora: \"{}\" is a folder", path.string())
+    throw Error("bad-file", "option 'lora': \"{}\" is a folder", path.string())
         .Expected("a GGUF adapter, for a GGUF model")
         .Help("llama.cpp's convert_lora_to_gguf.py makes one from a folder of PEFT");
   return GgufFile::Open(path);
@@ -31,7 +31,7 @@ void CheckKeys(const GgufFile& adapter, const GgufFile& model) {
       throw Error("bad-file", "{} is \"{}\"", key, found)
           .At({"", fmt::format("key \"{}\"", key)})
           .Expected("\"{}\"", wanted)
-          .Help("--lora takes a GGUF adapter of the same architecture as the model");
+          .Help("option 'lora' takes a GGUF adapter of the same architecture as the model");
   };
   require("general.type", "adapter");
   require("adapter.type", "lora");

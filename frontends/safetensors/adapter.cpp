@@ -130,12 +130,12 @@ class AdapterReader {
   static Config ReadConfig(const fs::path& folder) {
     std::error_code ignored;
     if (!fs::is_directory(folder, ignored))
-      throw Error("file-io", "--lora: \"{}\" {}", folder.string(),
+      throw Error("file-io", "option 'lora': \"{}\" {}", folder.string(),
                   fs::exists(folder, ignored) ? "is not a folder" : "does not exist")
           .Expected("a folder with {} and {}, for a Hugging Face folder", kAdapterConfig,
                     kAdapterModel);
     if (!fs::exists(folder / kAdapterConfig, ignored))
-      throw Error("file-io", "--lora: the folder has no {}", kAdapterConfig)
+      throw Error("file-io", "option 'lora': the folder has no {}", kAdapterConfig)
           .At({folder.string(), ""})
           .Expected("a folder saved by PEFT, with {} and {}", kAdapterConfig, kAdapterModel);
     return Config::Read(folder / kAdapterConfig);

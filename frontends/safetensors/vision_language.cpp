@@ -10,6 +10,7 @@
 
 #include "frontends/safetensors/activation_names.h"
 #include "frontends/safetensors/config_defaults.h"
+#include "frontends/safetensors/decoder_rows.h"
 #include "frontends/safetensors/decoders.h"
 #include "frontends/safetensors/folder_weights.h"
 #include "frontends/safetensors/image_processor.h"
@@ -81,6 +82,8 @@ class PictureImporter {
     Config text = nested ? json_.Object("text_config") : json_;
     const std::string type = TextType(text);
     const bool qwen = type == "qwen2_vl";
+    if (!qwen && !FindDecoderRow(type))
+      Refuse(text, "model_type", fmt::format("{}", fmt::join(DecoderModelTypes(), ", ")));
     return text.WithDefaults(TextDefaults(type))
         .With(fmt::format(R"({{"model_type": "{}"}})", qwen ? "qwen2" : type));
   }

@@ -152,7 +152,7 @@ std::map<std::string, Tensor> Merged(const Adapter& adapter, const ImportOptions
   std::string what = fmt::format("{} {} changed in fp32", merged, merged == 1 ? "weight is" : "weights are");
   if (whole > 0) what += fmt::format(", {} {} replaced", whole, whole == 1 ? "is" : "are");
   if (encoded > 0)
-    what += fmt::format("; {} of them, quantised in the source, become dense, unless --compress "
+    what += fmt::format("; {} of them, quantised in the source, become dense, unless option 'compress' "
                         "quantises them again",
                         encoded);
   diagnostics.Decide("adapter", NameOf(lora), what);

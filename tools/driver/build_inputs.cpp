@@ -78,6 +78,14 @@ RoleFiles CheckFilesOf(const Recipe& recipe) {
   return files;
 }
 
+// Removes the scale behind the path of an adapter, DIR=0.5.
+fs::path WithoutScale(const fs::path& path) {
+  std::error_code error;
+  const size_t equals = path.native().rfind('=');
+  if (equals == std::string::npos || fs::exists(path, error)) return path;
+  return path.native().substr(0, equals);
+}
+
 }  // namespace
 
 bool IsWanted(const std::string& name, const std::vector<std::string>& patterns) {
@@ -148,7 +156,7 @@ VariantInputs CheckVariant(const Recipe& recipe, const Recipe::Variant& variant,
         value = value.substr(0, *place) + path.string();
         // Results that compression stores for the next run do not change what it computes.
         if (option.name != "--resume")
-          AddFiles(fmt::format("{} {}", option.name, typed), path, inputs.files);
+          AddFiles(fmt::format("{} {}", option.name, typed), WithoutScale(path), inputs.files);
       }
   }
   Fill(table, given);

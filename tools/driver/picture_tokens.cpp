@@ -65,18 +65,24 @@ std::vector<Tensor> TilesOf(const fs::path& path, const Port& port, const Value&
       parts.push_back(ToInputType(all.Rows(tile, tile + 1), input, port));
     return parts;
   }
+  auto planes = [&](const Tensor& tile) {
+    return ToInputType(tile.Transposed({2, 0, 1}).Reshaped({1, 3, height, width}), input, port);
+  };
+  const bool image = port.feature != Port::Feature::kMultiArray && given.dtype() == DType::kUint8;
+  std::vector<Tensor> parts;
+  if (image && given.rank() == 4 && given.dims() == Dims{given.dims()[0], height, width, 3}) {
+    for (int64_t tile = 0; tile < given.dims()[0]; ++tile)
+      parts.push_back(planes(given.Rows(tile, tile + 1).Reshaped({height, width, 3})));
+    return parts;
+  }
   const bool tiled = given.dtype() == DType::kUint8 && given.rank() == 3 &&
                      given.dims()[2] == 3 && given.dims()[0] % height == 0 &&
                      given.dims()[1] % width == 0 &&
                      given.dims()[0] * given.dims()[1] > height * width;
-  if (!tiled || port.feature == Port::Feature::kMultiArray || fit != media::Fit::kNone)
+  if (!tiled || !image || fit != media::Fit::kNone)
     return {ToInputType(ReadInput(path, port, input, fit), input, port)};
   const int64_t rows = given.dims()[0] / height, columns = given.dims()[1] / width;
   const Pin<uint8_t> pixels = given.data<uint8_t>();
-  std::vector<Tensor> parts;
-  auto planes = [&](const Tensor& tile) {
-    return ToInputType(tile.Transposed({2, 0, 1}).Reshaped({1, 3, height, width}), input, port);
-  };
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t column = 0; column < columns; ++column) {
       std::byte* out = nullptr;

@@ -36,8 +36,9 @@ struct PictureTokens {
   int64_t window = 0;  // of layers with a window, for kPicture
 };
 
-// Computes the rows of a picture: a picture file, or a .npy file with pixels uint8 [height, width, 3], or,
-// if the input is an array, with numbers as the model expects them, [..., 3, height, width]. A picture
+// Computes the rows of a picture: a picture file, or a .npy file with pixels uint8 [height, width, 3], or
+// [tiles, height, width, 3], or, if the input is an array, with numbers as the model expects them,
+// [..., 3, height, width]. A picture
 // that is a whole number of times as large as the input is cut into tiles, row by row, which the whole
 // picture in the size of a tile follows. Throws the errors of ReadInput and of predicting.
 PictureTokens ReadPictureTokens(Model& model, const std::filesystem::path& path, media::Fit fit);

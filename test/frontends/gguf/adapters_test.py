@@ -20,7 +20,7 @@ class Wide(Llama):
 
 def write(path, tensors, **keys):
     metadata = {"general.type": "adapter", "general.architecture": "llama", "adapter.type": "lora",
-                "adapter.lora.alpha": np.float32(8)} | {key.replace("_", "."): value for key, value in keys.items()}
+                "adapter.lora.alpha": 8.0} | {key.replace("_", "."): value for key, value in keys.items()}
     path.write_bytes(gguf_wire.model(metadata, {name: np.ascontiguousarray(t, "<f4") for name, t in tensors.items()}))
     return path
 
@@ -36,7 +36,7 @@ def test_merged(folder):
     q, table = pair(random, *tensors[Q].shape), pair(random, *tensors[TABLE].shape)
     own = {f"{Q}.lora_a": q[0], f"{Q}.lora_b": q[1], f"{TABLE}.lora_a": table[1], f"{TABLE}.lora_b": table[0].T}
     for number, (alpha, factor, scale) in enumerate(((8, "", 2), (0, "", 1), (6, "=2", 3))):
-        adapter = write(folder / f"{number}.gguf", own, adapter_lora_alpha=np.float32(alpha))
+        adapter = write(folder / f"{number}.gguf", own, adapter_lora_alpha=float(alpha))
         decoded = dict(tensors)
         for encoded in ((), (Q,)):
             base = model.gguf(folder / "base.gguf", tensors=tensors, encoded=encoded)
