@@ -59,7 +59,8 @@ std::vector<networks::LowRank> Read(const GgufFile& adapter, const GgufFile& mod
   }
   if (parts.empty()) throw Error("bad-file", "the adapter has no tensors NAME.lora_a");
   if (!ignored.empty())
-    diagnostics.Warn(Error("unused-tensor", "tensors of the adapter are ignored, as by llama.cpp: {}",
+    diagnostics.Warn(Error("unused-tensor",
+                           "tensors of the adapter are ignored, as by llama.cpp: {}",
                            Quoted({ignored.begin(), ignored.end()})));
   for (const GgufTensor& tensor : model.tensors()) known.insert(tensor.name);
   for (const auto& [name, pair] : parts) {

@@ -23,10 +23,11 @@ constexpr std::string_view kWeightSuffix = ".weight";
 constexpr int64_t kUsualRank = 8, kUsualAlpha = 8;  // peft, tuners/lora/config.py
 
 // Keys of adapters that change more than weights, or weights in another way.
-constexpr const char* kRefused[] = {
-    "layer_replication", "trainable_token_indices", "target_parameters", "alora_invocation_tokens",
-    "arrow_config",      "kasa_config",             "monteclora_config", "use_qalora",
-    "use_bdlora"};
+constexpr const char* kRefused[] = {"layer_replication", "trainable_token_indices",
+                                    "target_parameters", "alora_invocation_tokens",
+                                    "arrow_config",      "kasa_config",
+                                    "monteclora_config", "use_qalora",
+                                    "use_bdlora"};
 
 // The beginnings of names that transformers spells in two ways (conversion_mapping.py,
 // _checkpoint_conversion_mapping).
@@ -87,8 +88,7 @@ class NamesOf {
     std::vector<std::string> spelled = {name};
     for (const auto& [one, other] : kSpellings)
       for (auto [from, to] : {std::pair(one, other), std::pair(other, one)})
-        if (name.starts_with(from))
-          spelled.push_back(std::string(to) + name.substr(from.size()));
+        if (name.starts_with(from)) spelled.push_back(std::string(to) + name.substr(from.size()));
     for (const std::string& each : spelled)
       if (folder_.has(each)) return each;
     for (const std::string& each : spelled)
@@ -151,9 +151,7 @@ class AdapterReader {
     return folder / kAdapterModel;
   }
 
-  Location Key(const char* key) const {
-    return {config_.file(), fmt::format("key \"{}\"", key)};
-  }
+  Location Key(const char* key) const { return {config_.file(), fmt::format("key \"{}\"", key)}; }
 
   void CheckConfig() {
     const std::string type = config_.Text("peft_type", "LORA");
@@ -243,11 +241,12 @@ class AdapterReader {
         (kind == "lora_B" && part.ends_with(".bias") ? parts.bias : parts.*row.part) = &entry;
       }
       if (!known)
-        throw Error("unsupported-architecture", "the adapter has a tensor of an unknown kind, \"{}\"",
-                    entry.name)
+        throw Error("unsupported-architecture",
+                    "the adapter has a tensor of an unknown kind, \"{}\"", entry.name)
             .At({file_.path().string(), ""})
-            .Expected("lora_A, lora_B, lora_embedding_A, lora_embedding_B or "
-                      "lora_magnitude_vector");
+            .Expected(
+                "lora_A, lora_B, lora_embedding_A, lora_embedding_B or "
+                "lora_magnitude_vector");
     }
     if (modules_.empty() && whole_.empty())
       throw Error("bad-file", "the adapter has no tensors").At({file_.path().string(), ""});
@@ -274,8 +273,9 @@ class AdapterReader {
         throw Error("bad-tensor", "\"{}\" is [{}], but the model has [{}]", entry->name,
                     fmt::join(entry->dims, ", "), fmt::join(wanted, ", "))
             .At({file_.path().string(), ""})
-            .Help("check that the adapter was trained on this model; if it has a larger "
-                  "vocabulary, merge it with PEFT: model.merge_and_unload()");
+            .Help(
+                "check that the adapter was trained on this model; if it has a larger "
+                "vocabulary, merge it with PEFT: model.merge_and_unload()");
       adapter_.whole[stored] = file_.Get(*entry);
     }
   }
@@ -318,7 +318,8 @@ class AdapterReader {
       const Tensor magnitude = file_.Get(*parts.magnitude);
       pair.magnitude = magnitude.Reshaped({magnitude.size()});
     }
-    networks::CheckLowRank(pair, weight.dims(), fmt::format("module \"{}\" of the adapter", module));
+    networks::CheckLowRank(pair, weight.dims(),
+                           fmt::format("module \"{}\" of the adapter", module));
     if (base != stored) adapter_.whole.try_emplace(stored, weight);
     if (parts.bias) AddBias(module, stored, file_.Get(*parts.bias), pair.scale);
     adapter_.pairs.push_back(std::move(pair));
@@ -330,9 +331,7 @@ class AdapterReader {
     return tensor.Reshaped({tensor.dims()[0], tensor.size() / tensor.dims()[0]});
   }
 
-  bool IsRank(int64_t rank) const {
-    return rank >= 1 && (rank == rank_ || ranks_.contains(rank));
-  }
+  bool IsRank(int64_t rank) const { return rank >= 1 && (rank == rank_ || ranks_.contains(rank)); }
 
   // Returns whether a weight is stored as [inputs, outputs]. Its sizes say so unless they are equal:
   // PEFT corrects fan_in_fan_out where it contradicts the layer.
@@ -345,8 +344,7 @@ class AdapterReader {
 
   void AddBias(const std::string& module, const std::string& weight, const Tensor& bias,
                double scale) {
-    const std::string name =
-        weight.substr(0, weight.size() - kWeightSuffix.size()) + ".bias";
+    const std::string name = weight.substr(0, weight.size() - kWeightSuffix.size()) + ".bias";
     std::vector<double> sum = bias.Doubles();
     for (double& value : sum) value *= scale;
     if (folder_.has(name)) {
@@ -373,12 +371,12 @@ class AdapterReader {
       errors.push_back(std::move(error));
     }
     if (!incomplete_.empty())
-      errors.push_back(
-          Error("missing-tensor", "modules of the adapter have only half of a pair: {}",
-                Quoted({incomplete_.begin(), incomplete_.end()}))
-              .At({file_.path().string(), ""})
-              .Expected("lora_A and lora_B, or lora_embedding_A and lora_embedding_B")
-              .Help("copy the whole folder of the adapter again"));
+      errors.push_back(Error("missing-tensor",
+                             "modules of the adapter have only half of a pair: {}",
+                             Quoted({incomplete_.begin(), incomplete_.end()}))
+                           .At({file_.path().string(), ""})
+                           .Expected("lora_A and lora_B, or lora_embedding_A and lora_embedding_B")
+                           .Help("copy the whole folder of the adapter again"));
     if (errors.size() == 1) throw std::move(errors[0]);
     if (!errors.empty()) throw Errors(std::move(errors));
   }
@@ -390,8 +388,7 @@ class AdapterReader {
   }
   std::optional<std::string> DecoderName(networks::Role role) const {
     const std::string type = folder_.model_type();
-    const HuggingFaceName* row =
-        FindDecoderRow(type) ? FindHuggingFaceName(type, role) : nullptr;
+    const HuggingFaceName* row = FindDecoderRow(type) ? FindHuggingFaceName(type, role) : nullptr;
     if (!row) return std::nullopt;
     return NameOf(*row, networks::Part::kWeight, 0);
   }
@@ -422,8 +419,7 @@ class AdapterReader {
     for (const networks::LowRank& pair : adapter_.pairs) changed.insert(pair.weight);
     const std::vector<std::string> targets = config_.Texts("target_modules");
     for (const std::string& name : folder_.names()) {
-      if (!name.ends_with(kWeightSuffix) || changed.contains(name) ||
-          adapter_.whole.contains(name))
+      if (!name.ends_with(kWeightSuffix) || changed.contains(name) || adapter_.whole.contains(name))
         continue;
       const std::string_view module =
           std::string_view(name).substr(0, name.size() - kWeightSuffix.size());
@@ -431,11 +427,11 @@ class AdapterReader {
         if (module == target || module.ends_with("." + target)) missing.emplace(module);
     }
     if (missing.empty()) return;
-    diagnostics_.Warn(
-        Error("missing-tensor", "target_modules names {} modules for which the adapter has no pair: {}",
-              missing.size(), Quoted({missing.begin(), missing.end()}))
-            .At(Key("target_modules"))
-            .Help("check that the folder of the adapter is complete"));
+    diagnostics_.Warn(Error("missing-tensor",
+                            "target_modules names {} modules for which the adapter has no pair: {}",
+                            missing.size(), Quoted({missing.begin(), missing.end()}))
+                          .At(Key("target_modules"))
+                          .Help("check that the folder of the adapter is complete"));
   }
 
   const ImportOptions::Lora& lora_;

@@ -112,7 +112,7 @@ class Folder {
   Config config_, mlx_;  // mlx_: MLX's quantisation settings; without members: not quantised by MLX
   std::vector<std::filesystem::path> read_;
   std::vector<SafetensorsFile> files_;
-  std::map<std::string, Stored> stored_;  // includes tensors that are stored under another name
+  std::map<std::string, Stored> stored_;   // includes tensors that are stored under another name
   std::map<std::string, Tensor> changed_;  // of With and Part
   std::set<std::string> adapted_;          // those of With
   bool scaled_ = false;                    // some FP8 weights have scales

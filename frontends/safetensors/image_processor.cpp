@@ -201,6 +201,13 @@ class ProcessorReader {
     if (!config_.has("size")) return;
     const bool object = config_.kind("size") == Config::Kind::kObject;
     const Config size = object ? config_.Object("size") : Config();
+    // Qwen's processors bound the number of pixels.
+    if (config_.has("max_pixels") || size.has("max_pixels") || config_.has("merge_size")) {
+      const int64_t unit = Pixels(config_, "patch_size") * Pixels(config_, "merge_size");
+      return Say(
+          "scale pictures to the size of the input, whose sides are multiples of {} pixels ({})",
+          unit, Filter());
+    }
     const bool shortest = object ? size.has("shortest_edge")
                                  : shortest_ && config_.kind("size") != Config::Kind::kList;
     if (shortest) return ReadShortest(size);

@@ -57,8 +57,7 @@ class Importer {
                        int64_t layer) { return Name(role, part, layer); }};
     const networks::DecoderSizes sizes = networks::PackagedSizes(options_, config_);
     Program program = networks::BuildDecoder(config_, weights, sizes, diagnostics_);
-    if (form_.embeds)
-      networks::AddEmbedsFunctions(program, config_, weights, sizes, diagnostics_);
+    if (form_.embeds) networks::AddEmbedsFunctions(program, config_, weights, sizes, diagnostics_);
     for (const std::string& name : folder_.names())
       if (IsLeftOver(name)) used_.insert(name);
     networks::CheckAllUsed(fmt::format("architecture \"{}\"", row_->model_type), folder_.names(),

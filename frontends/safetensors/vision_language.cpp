@@ -48,8 +48,8 @@ class PictureImporter {
     ReadProjector();
     const std::optional<ImageProcessor> processor = ReadImageProcessor(folder_.path(), read_);
     if (tower_.qwen) config_.vision.picture = config_.vision.trained = UsualSize();
-    config_.picture = PictureInputOf(processor, config_.vision.picture, config_.vision.channels,
-                                     options_);
+    config_.picture =
+        PictureInputOf(processor, config_.vision.picture, config_.vision.channels, options_);
     config_.vision.picture = config_.picture.size;
     if (tower_.qwen) config_.vision.trained = config_.vision.picture;
     networks::CheckVisionLanguage(config_);
@@ -101,8 +101,7 @@ class PictureImporter {
     const TowerRow* tower = FindTower(type);
     // Newer versions name the class of the tower after the model.
     if (!tower && type.starts_with(row_.model_type)) tower = FindTower(row_.vision_type);
-    if (!tower)
-      Refuse(vision_, "model_type", fmt::format("{}", fmt::join(TowerTypes(), ", ")));
+    if (!tower) Refuse(vision_, "model_type", fmt::format("{}", fmt::join(TowerTypes(), ", ")));
     vision_ = vision_.WithDefaults(tower->defaults);
     return *tower;
   }
@@ -135,7 +134,8 @@ class PictureImporter {
       }
     const Config config =
         text_.With(fmt::format(R"({{"tie_word_embeddings": {}}})", head ? "false" : "true"));
-    DecoderForm form{.embeds = true, .scales_embeds = row_.embeds_before_scale,
+    DecoderForm form{.embeds = true,
+                     .scales_embeds = row_.embeds_before_scale,
                      .masks_given = row_.sees_both_ways};
     if (tower_.qwen) form.rotary_sections = Sections();
     ImportOptions options = options_;
@@ -210,9 +210,9 @@ class PictureImporter {
     }
     layer.width = vision_.Int("embed_dim");
     const double ratio = vision_.Number("mlp_ratio");
-    layer.feed_forward =
-        ratio > 0 && ratio < 1e4
-            ? static_cast<int64_t>(static_cast<double>(layer.width) * ratio) : 0;
+    layer.feed_forward = ratio > 0 && ratio < 1e4
+                             ? static_cast<int64_t>(static_cast<double>(layer.width) * ratio)
+                             : 0;
   }
 
   // A square that the processor allows, and that is not slow: pictures have any size.
@@ -242,8 +242,8 @@ class PictureImporter {
       config_.epsilon = 1e-5;  // of torch's LayerNorm
     }
     if (config_.projector == Projector::kPooled) {
-      const auto side = static_cast<int64_t>(
-          std::sqrt(static_cast<double>(json_.Int("mm_tokens_per_image"))));
+      const auto side =
+          static_cast<int64_t>(std::sqrt(static_cast<double>(json_.Int("mm_tokens_per_image"))));
       const int64_t patches = config_.vision.patch.height > 0
                                   ? config_.vision.picture.height / config_.vision.patch.height
                                   : 0;
@@ -277,13 +277,14 @@ class PictureImporter {
     for (const std::string& name : folder_.names()) {
       const bool layer = LayerIn(name) >= used && LayerIn(name) < config_.vision.layers;
       if (TextName(name)) continue;
-      if (layer || (!config_.normed && (name.ends_with("post_layernorm.weight") ||
-                                        name.ends_with("post_layernorm.bias") ||
-                                        name.ends_with("vision_tower.layernorm.weight") ||
-                                        name.ends_with("vision_tower.layernorm.bias"))) ||
+      if (layer ||
+          (!config_.normed &&
+           (name.ends_with("post_layernorm.weight") || name.ends_with("post_layernorm.bias") ||
+            name.ends_with("vision_tower.layernorm.weight") ||
+            name.ends_with("vision_tower.layernorm.bias"))) ||
           name.find("vision_model.head.") != std::string::npos ||
-          name.find("vision_tower.head.") != std::string::npos ||
-          name.ends_with("mask_token") || name.ends_with("inv_freq"))
+          name.find("vision_tower.head.") != std::string::npos || name.ends_with("mask_token") ||
+          name.ends_with("inv_freq"))
         weights_.Use(name);
     }
   }

@@ -117,9 +117,12 @@ constexpr std::string_view kNestedHead[] = {"language_model.lm_head.", "lm_head.
 constexpr std::string_view kIdeficsText[] = {"model.text_model."};
 constexpr std::string_view kPlainHead[] = {"lm_head."};
 constexpr std::string_view kQwenText[] = {"model.language_model.", "model."};
-constexpr std::string_view kTowerPrefixes[] = {
-    "vision_tower.vision_model.", "model.vision_tower.vision_model.", "vision_tower.",
-    "model.vision_tower.", "multi_modal_projector.", "model.multi_modal_projector."};
+constexpr std::string_view kTowerPrefixes[] = {"vision_tower.vision_model.",
+                                               "model.vision_tower.vision_model.",
+                                               "vision_tower.",
+                                               "model.vision_tower.",
+                                               "multi_modal_projector.",
+                                               "model.multi_modal_projector."};
 constexpr std::string_view kIdeficsPrefixes[] = {"model.vision_model.", "model.connector."};
 constexpr std::string_view kQwenPrefixes[] = {"visual.", "model.visual."};
 
@@ -128,9 +131,8 @@ constexpr TensorName kIdeficsProjector[] = {{"projector.1", "modality_projection
 constexpr TensorName kPaligemmaProjector[] = {{"projector.1", "linear"}};
 constexpr TensorName kGemma3Projector[] = {{"projector.norm", "mm_soft_emb_norm"},
                                            {"projector.1.weight", "mm_input_projection_weight"}};
-constexpr TensorName kInternProjector[] = {{"projector.norm", "layer_norm"},
-                                           {"projector.1", "linear_1"},
-                                           {"projector.2", "linear_2"}};
+constexpr TensorName kInternProjector[] = {
+    {"projector.norm", "layer_norm"}, {"projector.1", "linear_1"}, {"projector.2", "linear_2"}};
 constexpr TensorName kQwenProjector[] = {{"projector.norm", "merger.ln_q"},
                                          {"projector.1", "merger.mlp.0"},
                                          {"projector.2", "merger.mlp.2"}};

@@ -43,8 +43,8 @@ struct VisionLanguageRow {
   std::span<const TensorName> names = {};  // of the projector
   // Members of config.json.
   std::string_view image_token = "image_token_id", other_image_token = "image_token_index";
-  bool feature_layer = false;      // vision_feature_layer and vision_feature_select_strategy
-  bool normed = false;             // the tower's last norm is applied
+  bool feature_layer = false;  // vision_feature_layer and vision_feature_select_strategy
+  bool normed = false;         // the tower's last norm is applied
   bool normed_before = false, normed_joined = false;
   bool embeds_before_scale = false;  // inputs_embeds are not yet scaled by the root of the width
   bool divided_by_root = false;      // features are divided by the root of the text's width

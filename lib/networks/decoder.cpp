@@ -58,8 +58,7 @@ class Decoder {
     MakePorts();
     MakePositions();
     Value* x = which_ == DecoderFunction::kMain ? Embedded() : ids_;
-    if (config_.root_width_scale &&
-        (which_ == DecoderFunction::kMain || config_.scales_embeds))
+    if (config_.root_width_scale && (which_ == DecoderFunction::kMain || config_.scales_embeds))
       x = Scaled(x, std::sqrt(static_cast<double>(config_.width)));
     if (config_.learned_positions) x = Binary(b_, "add", x, Rows(b_, PositionTable(), positions_));
     for (int64_t layer = 0; layer < config_.layers; ++layer) x = Layer(layer, x);

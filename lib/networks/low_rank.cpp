@@ -96,7 +96,7 @@ class Change {
 
   Tensor weight_;  // fp32
   int64_t columns_, rank_;
-  std::vector<float> down_, up_;   // up_ is multiplied by the scale
+  std::vector<float> down_, up_;  // up_ is multiplied by the scale
   std::vector<float> magnitude_;  // of rows, or the factors of columns; empty: none
   bool by_column_ = false;
 };
@@ -109,8 +109,7 @@ void CheckLowRank(const LowRank& pair, const Dims& dims, const std::string& subj
   auto refuse = [&](std::string_view which, const Tensor& tensor, const Dims& wanted) {
     throw Error("bad-tensor", "{}: {} is {} [{}]", subject, which, Name(tensor.dtype()),
                 fmt::join(tensor.dims(), ", "))
-        .Expected("floats [{}] for the weight [{}]", fmt::join(wanted, ", "),
-                  fmt::join(dims, ", "))
+        .Expected("floats [{}] for the weight [{}]", fmt::join(wanted, ", "), fmt::join(dims, ", "))
         .Help("check that the adapter was trained on this model");
   };
   if (columns == 0 || rank == 0 || pair.down.dims() != Dims{rank, columns} ||
@@ -128,9 +127,7 @@ Tensor Changed(const Tensor& weight, const LowRank& pair) {
   auto change = std::make_shared<const Change>(base, pair);
   Tensor changed = Tensor::Lazy(
       DType::kFp32, weight.dims(),
-      [change](int64_t first, int64_t count, std::byte* out) {
-        change->Read(first, count, out);
-      },
+      [change](int64_t first, int64_t count, std::byte* out) { change->Read(first, count, out); },
       base);
   return changed.From({{pair.weight}, false});
 }
@@ -149,12 +146,14 @@ std::map<std::string, Tensor> Merged(const Adapter& adapter, const ImportOptions
     ++merged;
     tensors.insert_or_assign(pair.weight, Changed(base, pair));
   }
-  std::string what = fmt::format("{} {} changed in fp32", merged, merged == 1 ? "weight is" : "weights are");
+  std::string what =
+      fmt::format("{} {} changed in fp32", merged, merged == 1 ? "weight is" : "weights are");
   if (whole > 0) what += fmt::format(", {} {} replaced", whole, whole == 1 ? "is" : "are");
   if (encoded > 0)
-    what += fmt::format("; {} of them, quantised in the source, become dense, unless option 'compress' "
-                        "quantises them again",
-                        encoded);
+    what += fmt::format(
+        "; {} of them, quantised in the source, become dense, unless option 'compress' "
+        "quantises them again",
+        encoded);
   diagnostics.Decide("adapter", NameOf(lora), what);
   if (encoded > 0) diagnostics.Note("adapter {}: {}", NameOf(lora), what);
   return tensors;

@@ -21,8 +21,8 @@
 namespace mlc::networks {
 
 struct LowRank {
-  std::string weight;     // the name of the tensor in the source
-  Tensor down, up;        // [rank, columns], [rows, rank]; floats
+  std::string weight;  // the name of the tensor in the source
+  Tensor down, up;     // [rank, columns], [rows, rank]; floats
   double scale = 1;
   Tensor magnitude = {};  // of DoRA, [rows]; empty for LoRA
   // The outputs of the layer are the columns of the stored weight, so that the magnitudes, and the

@@ -49,9 +49,8 @@ class PictureReader {
   std::vector<Value*> QwenTower(Value* pixels) {
     b_.SetName("embeddings");
     const GridSize patch = vision_.patch, grid = vision_.grid();
-    Value* frames = layers_.Needed(
-        "vision.patches.weight",
-        {width(), vision_.channels, kFrames, patch.height, patch.width});
+    Value* frames = layers_.Needed("vision.patches.weight",
+                                   {width(), vision_.channels, kFrames, patch.height, patch.width});
     Value* weight = Reduced(b_, "reduce_sum", frames, {2}, false);
     Value* x = b_.Make("conv", {{"x", pixels},
                                 {"weight", weight},
@@ -68,8 +67,7 @@ class PictureReader {
           std::ranges::find(config_.global_layers, layer) != config_.global_layers.end();
       const double epsilon = vision_.layer.epsilon;
       Value* y = SelfAttention(b_, layers_, vision_.layer, own,
-                               Norm(own + "attention_norm", x, epsilon),
-                               global ? whole : windowed);
+                               Norm(own + "attention_norm", x, epsilon), global ? whole : windowed);
       x = Binary(b_, "add", x, y);
       y = FeedForwardOf(b_, layers_, vision_.layer, own, Norm(own + "norm", x, epsilon));
       x = Binary(b_, "add", x, y);
@@ -121,8 +119,7 @@ class PictureReader {
     if (side == 1) return x;
     const GridSize to = config_.token_grid();
     x = WithShape(b_, x, {to.height, side, to.width, side * channels});
-    return WithShape(b_, Transposed(b_, x, {0, 2, 1, 3}),
-                     {1, to.count(), side * side * channels});
+    return WithShape(b_, Transposed(b_, x, {0, 2, 1, 3}), {1, to.count(), side * side * channels});
   }
 
   Value* Projected(Value* x) {
@@ -166,9 +163,8 @@ void CheckVisionLanguage(const VisionLanguageConfig& config) {
                 config.square)
         .Expected("1 to {} in each direction", kMostSquare);
   if (grid.height % config.square != 0 || grid.width % config.square != 0)
-    throw Error("bad-file",
-                "a picture has {} x {} patches, which squares of {} x {} do not cover", grid.height,
-                grid.width, config.square, config.square)
+    throw Error("bad-file", "a picture has {} x {} patches, which squares of {} x {} do not cover",
+                grid.height, grid.width, config.square, config.square)
         .Help("option 'shape' pixel_values=1,3,HEIGHT,WIDTH sets the size of pictures");
   if (config.text_width < 1 || config.text_width > INT32_MAX / 8)
     throw Error("bad-file", "the language model has {} dimensions per token", config.text_width);

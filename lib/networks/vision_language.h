@@ -27,8 +27,8 @@ struct VisionLanguageConfig {
   // The tower of Qwen: rotary embedding by the row and the column of a patch, with frequencies
   // 10000^(-4k / head dimension) in halves; a still picture is two equal frames.
   bool qwen = false;
-  bool rms_norms = false;     // of the tower of Qwen, and before its projector
-  GridSize window;            // patches that see each other; 0 x 0: all do (Qwen 2.5)
+  bool rms_norms = false;              // of the tower of Qwen, and before its projector
+  GridSize window;                     // patches that see each other; 0 x 0: all do (Qwen 2.5)
   std::vector<int64_t> global_layers;  // that have no window
 
   // Hidden states of the tower that are projected, side by side: 0 is that after the embeddings.
@@ -43,11 +43,11 @@ struct VisionLanguageConfig {
   bool normed_before = false;  // the parts of a square are normalised: projector.norm (Qwen)
   bool normed_joined = false;  // squares are normalised (InternVL)
   Activation activation = Activation::kGelu;
-  double epsilon = 1e-6;    // of the norm of the projector
-  int64_t square = 1;       // sides of squares of patches that become one token
-  int64_t text_width = 0;   // D
-  double scale = 1;         // of the result
-  PictureInput picture;     // `size` and `channels` are those of `vision`
+  double epsilon = 1e-6;   // of the norm of the projector
+  int64_t square = 1;      // sides of squares of patches that become one token
+  int64_t text_width = 0;  // D
+  double scale = 1;        // of the result
+  PictureInput picture;    // `size` and `channels` are those of `vision`
 
   GridSize token_grid() const {
     return {vision.grid().height / square, vision.grid().width / square};

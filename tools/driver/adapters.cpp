@@ -53,8 +53,9 @@ class AdapterImporter {
     if (!merged.empty())
       throw Error("usage", "--lora-inputs: {} of the adapter's changes cannot be inputs: {}",
                   merged.size(), Quoted(merged))
-          .Expected("pairs for linear layers and convolutions, without magnitudes (DoRA) and whole "
-                    "tensors (modules_to_save, bias)")
+          .Expected(
+              "pairs for linear layers and convolutions, without magnitudes (DoRA) and whole "
+              "tensors (modules_to_save, bias)")
           .Help("without --lora-inputs the adapter is merged; --functions keeps several adapters");
     for (const LowRank& pair : adapter.pairs) {
       const std::string name = FindWeight(program, pair.weight).name;
@@ -108,9 +109,9 @@ class AdapterImporter {
     for (const LowRank& pair : adapter.pairs)
       if (beside.apart.contains(pair.weight))
         AddLora(changed, pair.weight, DownOf(pair, changed), pair.up, pair.scale, diagnostics_);
-    diagnostics_.Decide("adapter", networks::NameOf(lora),
-                        fmt::format("{} pairs are constants beside shared weights",
-                                    beside.apart.size()));
+    diagnostics_.Decide(
+        "adapter", networks::NameOf(lora),
+        fmt::format("{} pairs are constants beside shared weights", beside.apart.size()));
     std::unique_ptr<Function> function = std::move(changed.functions[0]);
     function->name = name;
     function->program = &program;

@@ -34,11 +34,11 @@ constexpr std::string_view kOnnxOptions[] = {"--shape",   "--dim",       "--cons
                                              "--outputs", "--replace",   "--image",
                                              "--io",      "--data-root", "--compress"};
 // The number of an encoder's tokens is a dimension.
-constexpr std::string_view kNetworkOptions[] = {"--dim",  "--context",     "--compress", "--requant",
-                                                "--lora", "--lora-inputs", "--functions"};
-constexpr std::string_view kFolderOptions[] = {"--shape",   "--dim",     "--outputs", "--image",
-                                               "--io",      "--context", "--compress", "--requant",
-                                               "--lora",    "--lora-inputs", "--functions"};
+constexpr std::string_view kNetworkOptions[] = {
+    "--dim", "--context", "--compress", "--requant", "--lora", "--lora-inputs", "--functions"};
+constexpr std::string_view kFolderOptions[] = {
+    "--shape",    "--dim",     "--outputs", "--image",       "--io",       "--context",
+    "--compress", "--requant", "--lora",    "--lora-inputs", "--functions"};
 // Weights of any program can be compressed.
 constexpr std::string_view kCoremlOptions[] = {"--compress"};
 

@@ -20,10 +20,11 @@ std::vector<Option> GenerateTable(GenerateOptions& into) {
   SamplingOptions& sampling = into.sampling;
   return Grouped(
       OptionGroup::kLanguage,
-      {Common({"--generate", "N",
-               "maximum number of tokens to generate, also after --tokens (default: until the model "
-               "ends the text or the context is full)",
-               [&into](const std::string& text) { into.most = ParseInt("--generate", text); }}),
+      {Common(
+           {"--generate", "N",
+            "maximum number of tokens to generate, also after --tokens (default: until the model "
+            "ends the text or the context is full)",
+            [&into](const std::string& text) { into.most = ParseInt("--generate", text); }}),
        Common({"--chat", "",
                "treat the prompt as a user message and apply the model's chat template; without a "
                "prompt, hold a conversation",

@@ -57,7 +57,8 @@ ImportOptions::Replacement ParseReplacement(const std::string& text) {
 ImportOptions::Lora ParseLora(const std::string& text) {
   const size_t equals = text.rfind('=');
   if (equals != std::string::npos)
-    if (const std::optional<double> scale = ParseNumber(std::string_view(text).substr(equals + 1))) {
+    if (const std::optional<double> scale =
+            ParseNumber(std::string_view(text).substr(equals + 1))) {
       if (!std::isfinite(*scale))
         throw Error("usage", "--lora: the scale in \"{}\" is not finite", text);
       return {text.substr(0, equals), *scale};
@@ -184,15 +185,17 @@ std::vector<Option> ImportTable(ImportOptions& into) {
   Append(
       Grouped(
           OptionGroup::kLanguage,
-          {Common({"--lora", "DIR",
-                   "adapter of low rank, merged into the weights: a folder of PEFT for a Hugging Face "
-                   "folder, or a GGUF adapter for a GGUF file. DIR=SCALE multiplies its changes "
-                   "(default: none)",
-                   Field([&into](const std::string& text) { into.loras.push_back(ParseLora(text)); },
-                         [&into] { return Each(into.loras, TextOfLora); }),
-                   false, true}),
+          {Common(
+               {"--lora", "DIR",
+                "adapter of low rank, merged into the weights: a folder of PEFT for a Hugging Face "
+                "folder, or a GGUF adapter for a GGUF file. DIR=SCALE multiplies its changes "
+                "(default: none)",
+                Field([&into](const std::string& text) { into.loras.push_back(ParseLora(text)); },
+                      [&into] { return Each(into.loras, TextOfLora); }),
+                false, true}),
            {"--lora-inputs", "",
-            "keep the matrices of --lora as inputs of the package, which an app fills (default: they "
+            "keep the matrices of --lora as inputs of the package, which an app fills (default: "
+            "they "
             "are merged)",
             Switch(into.lora_inputs)},
            {"--functions", "",

@@ -82,8 +82,8 @@ void AddPair(Operation* op, Value* down, Value* up, double scale, Diagnostics& d
     low = b.Make("conv", std::move(args));
     std::vector<int64_t> dims = {up->type.shape[0].constant(), up->type.shape[1].constant()};
     dims.resize(down->type.shape.size(), 1);
-    high = b.Make("conv", {{"x", low},
-                           {"weight", b.Make("reshape", {{"x", up}, {"shape", Ints(dims)}})}});
+    high = b.Make("conv",
+                  {{"x", low}, {"weight", b.Make("reshape", {{"x", up}, {"shape", Ints(dims)}})}});
   }
   Value* scaled = scale == 1 ? high : b.Make("mul", {{"x", high}, {"y", scale}});
   passes::Replace(op, b.Make("add", {{"x", own}, {"y", scaled}}));

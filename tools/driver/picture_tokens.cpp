@@ -75,9 +75,8 @@ std::vector<Tensor> TilesOf(const fs::path& path, const Port& port, const Value&
       parts.push_back(planes(given.Rows(tile, tile + 1).Reshaped({height, width, 3})));
     return parts;
   }
-  const bool tiled = given.dtype() == DType::kUint8 && given.rank() == 3 &&
-                     given.dims()[2] == 3 && given.dims()[0] % height == 0 &&
-                     given.dims()[1] % width == 0 &&
+  const bool tiled = given.dtype() == DType::kUint8 && given.rank() == 3 && given.dims()[2] == 3 &&
+                     given.dims()[0] % height == 0 && given.dims()[1] % width == 0 &&
                      given.dims()[0] * given.dims()[1] > height * width;
   if (!tiled || !image || fit != media::Fit::kNone)
     return {ToInputType(ReadInput(path, port, input, fit), input, port)};
@@ -127,8 +126,8 @@ PictureTokens ReadPictureTokens(Model& model, const fs::path& path, media::Fit f
         sizes.size() == 2 && sizes[0] > 0 && sizes[1] > 0)
       picture.grid = {sizes[0], sizes[1]};
   if (const std::string* mask = Entry(program, "mlc.image_mask"))
-    picture.sight = *mask == "prompt" ? PictureTokens::Sight::kPrompt
-                                      : PictureTokens::Sight::kPicture;
+    picture.sight =
+        *mask == "prompt" ? PictureTokens::Sight::kPrompt : PictureTokens::Sight::kPicture;
   picture.window = std::max<int64_t>(0, NumberOf(program, "mlc.image_window"));
   return picture;
 }

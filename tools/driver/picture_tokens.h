@@ -66,9 +66,10 @@ class PictureFeeder {
 
   PictureTokens picture_;
   const Function &embed_, &embeds_;
-  int64_t used_ = 0;           // rows
-  int64_t placed_ = 0, next_ = 0, base_ = 0;  // rows that have places; the next place; that of a picture
-  std::vector<int32_t> all_;   // tokens so far
+  int64_t used_ = 0;  // rows
+  int64_t placed_ = 0, next_ = 0,
+          base_ = 0;          // rows that have places; the next place; that of a picture
+  std::vector<int32_t> all_;  // tokens so far
 };
 
 }  // namespace mlc::driver

@@ -197,10 +197,11 @@ RunTensors::Once RunTensors::PredictTokens(runtime::GuardedModel& model) const {
   };
   auto with_picture = [&] {
     LanguageModel language(model_.program(), function,
-                           std::shared_ptr<runtime::GuardedModel>(std::shared_ptr<void>(), &model), "--tokens");
+                           std::shared_ptr<runtime::GuardedModel>(std::shared_ptr<void>(), &model),
+                           "--tokens");
     language.Show(model_, *picture_);
-    const std::vector<int32_t> ids = WithRowsOf(
-        *picture_, std::vector<int32_t>(options_.tokens.begin(), options_.tokens.end()));
+    const std::vector<int32_t> ids =
+        WithRowsOf(*picture_, std::vector<int32_t>(options_.tokens.begin(), options_.tokens.end()));
     if (!options_.step) return language.Append(ids);
     std::vector<Tensor> rows;
     for (size_t i = 0; i < ids.size(); ++i)

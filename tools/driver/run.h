@@ -101,7 +101,7 @@ class RunTensors {
   Model& model_;
   const RunOptions& options_;
   std::vector<OutputToFile> output_files_;
-  EncoderTokens tokens_;  // of an encoder
+  EncoderTokens tokens_;                  // of an encoder
   std::optional<PictureTokens> picture_;  // beside tokens
   std::optional<EncodedText> text_;
   std::map<std::string, Tensor> given_;  // by name, including generated inputs

@@ -237,11 +237,10 @@ Tensor AppendFixed(const Predict& predict, const Function& function,
   std::vector<float> visible(static_cast<size_t>(size * context), kHidden);
   for (int64_t i = 0; i < std::ssize(tokens); ++i)
     std::fill_n(visible.begin() + i * context, seen + i + 1, 0.0f);
-  const std::map<std::string, Tensor> outputs =
-      predict(WithDefaults(
-          function,
-          {{kIds, Tensor::Of<int32_t>({1, size}, ids)},
-           {kMask, Tensor::Of<float>({1, 1, size, context}, visible).Cast(mask.type.dtype)}}));
+  const std::map<std::string, Tensor> outputs = predict(WithDefaults(
+      function,
+      {{kIds, Tensor::Of<int32_t>({1, size}, ids)},
+       {kMask, Tensor::Of<float>({1, 1, size, context}, visible).Cast(mask.type.dtype)}}));
   const Tensor& logits = outputs.at(kLogits);
   return logits.Cast(DType::kFp32)
       .Reshaped({size, logits.dims()[2]})
@@ -256,11 +255,10 @@ Tensor AppendTokens(const Predict& predict, const Function& function,
   const Value &ids = *InputOf(function, kIds), &mask = *InputOf(function, kMask);
   const auto count = static_cast<int64_t>(tokens.size());
   if (!mask.type.shape[3].is_constant()) {
-    const std::map<std::string, Tensor> outputs =
-        predict(WithDefaults(
-            function, {{kIds, Tensor::Of<int32_t>({1, count}, std::vector<int32_t>(
-                                                                  tokens.begin(), tokens.end()))},
-                       {kMask, Tensor::Full(mask.type.dtype, {1, 1, count, seen + count}, 0)}}));
+    const std::map<std::string, Tensor> outputs = predict(WithDefaults(
+        function, {{kIds, Tensor::Of<int32_t>({1, count},
+                                              std::vector<int32_t>(tokens.begin(), tokens.end()))},
+                   {kMask, Tensor::Full(mask.type.dtype, {1, 1, count, seen + count}, 0)}}));
     const Tensor& logits = outputs.at(kLogits);
     return logits.Cast(DType::kFp32).Reshaped({count, logits.dims()[2]}).InMemory();
   }
