@@ -15,6 +15,7 @@
 #include "frontends/safetensors/folder_weights.h"
 #include "frontends/safetensors/image_processor.h"
 #include "frontends/safetensors/vision_language_rows.h"
+#include "frontends/safetensors/vision_rows.h"
 #include "lib/networks/check_weights.h"
 #include "lib/networks/vision_language.h"
 
@@ -108,6 +109,7 @@ class PictureImporter {
 
   std::vector<TensorName> Names() const {
     std::vector<TensorName> names(tower_.names.begin(), tower_.names.end());
+    if (!tower_.like.empty()) names = TensorNames(*FindVisionRow(tower_.like));
     names.insert(names.end(), row_.names.begin(), row_.names.end());
     return names;
   }
@@ -161,9 +163,10 @@ class PictureImporter {
   void ReadTower() {
     networks::VisionConfig& vision = config_.vision;
     networks::TransformerLayer& layer = vision.layer;
-    vision.class_token = tower_.class_token;
-    vision.embeddings_norm = tower_.embeddings_norm;
-    vision.patch_bias = tower_.patch_bias;
+    if (!tower_.like.empty()) {
+      vision = ReadVision(vision_, *FindVisionRow(tower_.like));
+      return;
+    }
     vision.patch = SizeIn("patch_size");
     layer.activation = ActivationOf(vision_, "hidden_act");
     if (tower_.qwen) return ReadQwenTower();
@@ -174,14 +177,12 @@ class PictureImporter {
     vision.layers = vision_.Int("num_hidden_layers");
     vision.channels = vision_.Int("num_channels");
     vision.picture = vision.trained = SizeIn("image_size");
-    if (tower_.model_type == "internvl_vision") {
-      const bool bias = vision_.Bool("attention_bias", false);
-      layer.query_bias = layer.key_bias = layer.value_bias = bias;
-      if (vision_.Bool("use_qk_norm", false)) Refuse(vision_, "use_qk_norm", "false");
-      if (vision_.Text("norm_type", "layer_norm") != "layer_norm")
-        Refuse(vision_, "norm_type", "\"layer_norm\"");
-      config_.normed = !vision_.Bool("use_mean_pooling", true);
-    }
+    vision.class_token = true;
+    layer.query_bias = layer.key_bias = layer.value_bias = vision_.Bool("attention_bias", false);
+    if (vision_.Bool("use_qk_norm", false)) Refuse(vision_, "use_qk_norm", "false");
+    if (vision_.Text("norm_type", "layer_norm") != "layer_norm")
+      Refuse(vision_, "norm_type", "\"layer_norm\"");
+    config_.normed = !vision_.Bool("use_mean_pooling", true);
   }
 
   void ReadQwenTower() {

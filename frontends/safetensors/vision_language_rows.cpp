@@ -26,21 +26,6 @@ constexpr ClassDefaults kTextClasses[] = {
       "num_attention_heads": 32, "vocab_size": 151936})"},
 };
 
-constexpr TensorName kClipTowerNames[] = {
-    {"vision.patches", "embeddings.patch_embedding"},
-    {"vision.class_token", "embeddings.class_embedding"},
-    {"vision.positions", "embeddings.position_embedding.weight"},
-    {"vision.embeddings_norm", "pre_layrnorm"},
-    {"vision.norm", "post_layernorm"},
-    {"vision.layer.{}.attention_norm", "encoder.layers.{}.layer_norm1"},
-    {"vision.layer.{}.query", "encoder.layers.{}.self_attn.q_proj"},
-    {"vision.layer.{}.key", "encoder.layers.{}.self_attn.k_proj"},
-    {"vision.layer.{}.value", "encoder.layers.{}.self_attn.v_proj"},
-    {"vision.layer.{}.attention", "encoder.layers.{}.self_attn.out_proj"},
-    {"vision.layer.{}.norm", "encoder.layers.{}.layer_norm2"},
-    {"vision.layer.{}.up", "encoder.layers.{}.mlp.fc1"},
-    {"vision.layer.{}.down", "encoder.layers.{}.mlp.fc2"},
-};
 constexpr TensorName kInternTower[] = {
     {"vision.patches", "embeddings.patch_embeddings.projection"},
     {"vision.class_token", "embeddings.cls_token"},
@@ -70,46 +55,35 @@ constexpr TensorName kQwenTower[] = {
     {"vision.layer.{}.down", "blocks.{}.mlp.down_proj"},
 };
 
-constexpr std::string_view kSiglipMembers = R"({"hidden_size": 768, "intermediate_size": 3072,
-  "num_hidden_layers": 12, "num_attention_heads": 12, "num_channels": 3, "image_size": 224,
-  "patch_size": 16, "hidden_act": "gelu_pytorch_tanh", "layer_norm_eps": 1e-6})";
 constexpr std::string_view kIdeficsMembers = R"({"hidden_size": 1152, "intermediate_size": 3072,
   "num_hidden_layers": 12, "num_attention_heads": 16, "num_channels": 3, "image_size": 224,
   "patch_size": 32, "hidden_act": "gelu_pytorch_tanh", "layer_norm_eps": 1e-6})";
 
 constexpr TowerRow kTowerClasses[] = {
-    {.model_type = "clip_vision_model",
-     .defaults = R"({"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12,
-       "num_attention_heads": 12, "num_channels": 3, "image_size": 224, "patch_size": 32,
-       "hidden_act": "quick_gelu", "layer_norm_eps": 1e-5})",
-     .class_token = true,
-     .embeddings_norm = true,
-     .patch_bias = false,
-     .names = kClipTowerNames},
-    {.model_type = "idefics3_vision", .defaults = kIdeficsMembers, .names = kClipTowerNames},
+    {.model_type = "clip_vision_model", .like = "clip_vision_model"},
+    {.model_type = "idefics3_vision", .like = "siglip_vision_model", .defaults = kIdeficsMembers},
     {.model_type = "internvl_vision",
      .defaults = R"({"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24,
        "num_attention_heads": 16, "num_channels": 3, "image_size": [448, 448],
        "patch_size": [14, 14], "hidden_act": "gelu", "layer_norm_eps": 1e-6,
        "use_mean_pooling": true, "use_qk_norm": false, "norm_type": "layer_norm",
        "attention_bias": false})",
-     .class_token = true,
      .names = kInternTower},
     {.model_type = "qwen2_5_vl",
      .defaults = R"({"hidden_size": 3584, "intermediate_size": 3420, "depth": 32, "num_heads": 16,
        "in_channels": 3, "patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2,
        "window_size": 112, "out_hidden_size": 3584, "fullatt_block_indexes": [7, 15, 23, 31],
        "hidden_act": "silu"})",
-     .qwen = true,
-     .names = kQwenTower},
+     .names = kQwenTower,
+     .qwen = true},
     {.model_type = "qwen2_vl",
      .defaults = R"({"embed_dim": 1280, "hidden_size": 3584, "mlp_ratio": 4, "depth": 32,
        "num_heads": 16, "in_channels": 3, "patch_size": 14, "spatial_merge_size": 2,
        "temporal_patch_size": 2, "hidden_act": "quick_gelu"})",
-     .qwen = true,
-     .names = kQwenTower},
-    {.model_type = "siglip_vision_model", .defaults = kSiglipMembers, .names = kClipTowerNames},
-    {.model_type = "smolvlm_vision", .defaults = kIdeficsMembers, .names = kClipTowerNames},
+     .names = kQwenTower,
+     .qwen = true},
+    {.model_type = "siglip_vision_model", .like = "siglip_vision_model"},
+    {.model_type = "smolvlm_vision", .like = "siglip_vision_model", .defaults = kIdeficsMembers},
 };
 
 constexpr std::string_view kNestedText[] = {"language_model.model.", "model.language_model."};

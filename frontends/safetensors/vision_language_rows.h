@@ -23,10 +23,10 @@ std::string_view TextDefaults(std::string_view model_type);
 // A vision tower by the model_type of vision_config.
 struct TowerRow {
   std::string_view model_type;
-  std::string_view defaults;
-  bool class_token = false, embeddings_norm = false, patch_bias = true;
+  std::string_view like = {};  // the row of vision_rows.h, if there is one
+  std::string_view defaults = "{}";
+  std::span<const TensorName> names = {};  // without such a row
   bool qwen = false;
-  std::span<const TensorName> names;
 };
 const TowerRow* FindTower(std::string_view model_type);
 std::set<std::string> TowerTypes();
