@@ -32,9 +32,9 @@ namespace mlc::safetensors {
 
 namespace {
 
-class Importer {
+class DecoderImporter {
  public:
-  Importer(const Folder& folder, const ImportOptions& options, Diagnostics& diagnostics,
+  DecoderImporter(const Folder& folder, const ImportOptions& options, Diagnostics& diagnostics,
            const DecoderForm& form)
       : folder_(folder),
         json_(WithFamilyDefaults(folder.config())),
@@ -465,7 +465,7 @@ std::map<std::string, std::set<std::string>> HuggingFaceModelTypes() {
 
 Program ImportDecoder(const Folder& folder, const ImportOptions& options, Diagnostics& diagnostics,
                       const DecoderForm& form) {
-  return Importer(folder, options, diagnostics, form).Run();
+  return DecoderImporter(folder, options, diagnostics, form).Run();
 }
 
 Program ImportHuggingFace(const fs::path& path, const ImportOptions& options,
