@@ -272,7 +272,7 @@ def test_refused(folder):
             ({"layer_type": "z"}, "layer_type"), ({"layer_type": 3}, "layer_type"), ({"depths": "many"}, "depths"),
             ({"depths": [1]}, "depths"), ({"depths": [0, 1]}, "depths"), ({"depths": [10**9, 10**9]}, "missing"),
             ({"hidden_sizes": [-16, 32]}, "widths"), ({"hidden_sizes": [16, 10**12]}, "widths"), ({"embedding_size": 0}, "stem"),
-            ({"hidden_act": "step"}, "step"), ({"num_channels": 0}, "channels"), ({"num_channels": 10**9}, "shape"),
+            ({"hidden_act": "step"}, "step"), ({"num_channels": 0}, "[1, 0, height, width]"), ({"num_channels": 10**9}, "[1, 1000000000, height, width]"),
             ({"architectures": ["ResNetForMaskedLM"]}, "architectures"), ({"id2label": 5}, "id2label")):
         check("resnet", "ResNetForImageClassification", RESNET, changes, text)
     check("resnet", "ResNetForImageClassification", RESNET, {}, "classifier.1.weight", drop="classifier.1.weight")
