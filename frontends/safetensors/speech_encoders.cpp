@@ -3,10 +3,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 
 #include "frontends/safetensors/activation_names.h"
 #include "frontends/safetensors/folder_weights.h"
+#include "lib/networks/conformer.h"
 #include "lib/networks/speech_encoder.h"
 
 namespace mlc::safetensors {
@@ -256,18 +258,102 @@ class SpeechImporter {
   networks::SpeechEncoderConfig config_;
 };
 
+constexpr std::string_view kParakeet = "parakeet_ctc", kParakeetEncoder = "parakeet_encoder";
+constexpr std::string_view kParakeetDefaults = R"({"vocab_size": 1025, "encoder_config": {}})";
+constexpr std::string_view kParakeetEncoderDefaults = R"({"hidden_size": 1024,
+    "num_hidden_layers": 24, "num_attention_heads": 8, "intermediate_size": 4096,
+    "hidden_act": "silu", "conv_kernel_size": 9, "subsampling_factor": 8,
+    "subsampling_conv_channels": 256, "num_mel_bins": 80, "subsampling_conv_kernel_size": 3,
+    "subsampling_conv_stride": 2, "max_position_embeddings": 5000, "scale_input": true})";
+
+const std::vector<TensorName> kParakeetNames = {
+    {"stem.0", "subsampling.layers.0"},
+    {"stem.1.depthwise", "subsampling.layers.2"},
+    {"stem.1.pointwise", "subsampling.layers.3"},
+    {"stem.2.depthwise", "subsampling.layers.5"},
+    {"stem.2.pointwise", "subsampling.layers.6"},
+    {"stem.3.depthwise", "subsampling.layers.8"},
+    {"stem.3.pointwise", "subsampling.layers.9"},
+    {"stem.linear", "subsampling.linear"},
+    {"layer.{}.norm1", "layers.{}.norm_feed_forward1"},
+    {"layer.{}.up1", "layers.{}.feed_forward1.linear1"},
+    {"layer.{}.down1", "layers.{}.feed_forward1.linear2"},
+    {"layer.{}.attention_norm", "layers.{}.norm_self_att"},
+    {"layer.{}.query", "layers.{}.self_attn.q_proj"},
+    {"layer.{}.key", "layers.{}.self_attn.k_proj"},
+    {"layer.{}.value", "layers.{}.self_attn.v_proj"},
+    {"layer.{}.attention", "layers.{}.self_attn.o_proj"},
+    {"layer.{}.relative_key", "layers.{}.self_attn.relative_k_proj"},
+    {"layer.{}.bias_u", "layers.{}.self_attn.bias_u"},
+    {"layer.{}.bias_v", "layers.{}.self_attn.bias_v"},
+    {"layer.{}.conv_norm", "layers.{}.norm_conv"},
+    {"layer.{}.conv_in", "layers.{}.conv.pointwise_conv1"},
+    {"layer.{}.depthwise", "layers.{}.conv.depthwise_conv"},
+    {"layer.{}.batch_norm", "layers.{}.conv.norm"},
+    {"layer.{}.conv_out", "layers.{}.conv.pointwise_conv2"},
+    {"layer.{}.norm2", "layers.{}.norm_feed_forward2"},
+    {"layer.{}.up2", "layers.{}.feed_forward2.linear1"},
+    {"layer.{}.down2", "layers.{}.feed_forward2.linear2"},
+    {"layer.{}.norm", "layers.{}.norm_out"},
+    {"head", "ctc_head"},
+};
+
+bool IsParakeet(const Config& config) {
+  const std::string type = config.Text("model_type", "");
+  return type == kParakeet || type == kParakeetEncoder;
+}
+
+// Parakeet, a conformer with a head for CTC or without one.
+Program ImportParakeet(const Folder& folder, const ImportOptions& options,
+                       Diagnostics& diagnostics) {
+  const Config whole = folder.config().WithDefaults(kParakeetDefaults);
+  const bool headless = whole.Text("model_type") == kParakeetEncoder;
+  const Config json =
+      (headless ? whole : whole.Object("encoder_config")).WithDefaults(kParakeetEncoderDefaults);
+  auto expect = [&](const char* key, bool right, const char* expected) {
+    if (!right)
+      throw Error("unsupported-architecture", "\"{}\" is {}", json.KeyPath(key), json.Json(key))
+          .At({json.file(), fmt::format("key \"{}\"", json.KeyPath(key))})
+          .Expected(expected);
+  };
+  networks::ConformerConfig config{.root_width_scale = json.Bool("scale_input"),
+                                   .activation = ActivationOf(json, "hidden_act"),
+                                   .layers = json.Int("num_hidden_layers"),
+                                   .width = json.Int("hidden_size"),
+                                   .heads = json.Int("num_attention_heads"),
+                                   .feed_forward = json.Int("intermediate_size"),
+                                   .bands = json.Int("num_mel_bins"),
+                                   .taps = json.Int("conv_kernel_size"),
+                                   .channels = json.Int("subsampling_conv_channels"),
+                                   .stem_taps = json.Int("subsampling_conv_kernel_size"),
+                                   .most = json.Int("max_position_embeddings"),
+                                   .vocabulary = headless ? 0 : whole.Int("vocab_size")};
+  expect("subsampling_conv_stride", json.Int("subsampling_conv_stride") == 2, "2");
+  const int64_t factor = json.Int("subsampling_factor");
+  expect("subsampling_factor", factor == 2 || factor == 4 || factor == 8 || factor == 16,
+         "2, 4, 8 or 16");
+  config.halvings = std::countr_zero(static_cast<uint64_t>(factor));
+  FolderWeights weights(folder, {"encoder.", ""}, kParakeetNames);
+  const networks::NetworkWeights found = weights.ForNetwork();
+  Program program = networks::BuildConformer(config, found, options, diagnostics);
+  weights.CheckAllUsed();
+  return program;
+}
+
 }  // namespace
 
-bool IsSpeechEncoder(const Config& config) { return FindSpeechRow(config) != nullptr; }
+bool IsSpeechEncoder(const Config& config) { return FindSpeechRow(config) || IsParakeet(config); }
 
 std::set<std::string> SpeechEncoderModelTypes() {
   std::set<std::string> types;
   for (const SpeechRow& row : kSpeechRows) types.emplace(row.model_type);
+  types.insert({std::string(kParakeet), std::string(kParakeetEncoder)});
   return types;
 }
 
 Program ImportSpeechEncoder(const Folder& folder, const ImportOptions& options,
                             Diagnostics& diagnostics, std::vector<fs::path>* read) {
+  if (IsParakeet(folder.config())) return ImportParakeet(folder, options, diagnostics);
   const SpeechRow* row = FindSpeechRow(folder.config());
   MLC_CHECK(row, "no row for {}", folder.model_type());
   return SpeechImporter(folder, *row).Run(options, diagnostics, read);

@@ -337,3 +337,84 @@ def sequence_outputs(config, tensors, ids, output_ids):
     states = run("encoder", ids, LAYERS, 0)
     x = run("decoder", output_ids, 1, causal, states)
     return {"encoder_last_hidden_state": states[None], "logits": (x @ table("decoder").T + n.t.get("final_logits_bias", 0))[None]}
+
+
+BANDS, CHANNELS = 16, 4
+
+
+def parakeet(seed=0, **changes):
+    """Returns config.json and the tensors of a tiny Parakeet."""
+    d = WIDTH
+    inner = {"hidden_size": d, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "intermediate_size": WIDE, "conv_kernel_size": 5,
+             "subsampling_factor": 4, "subsampling_conv_channels": CHANNELS, "num_mel_bins": BANDS} | changes
+    config = {"model_type": "parakeet_ctc", "architectures": ["ParakeetForCTC"], "vocab_size": VOCABULARY, "encoder_config": inner}
+    stem = "encoder.subsampling."
+    shapes = {stem + "layers.0.weight": (CHANNELS, 1, 3, 3), stem + "layers.0.bias": (CHANNELS,), stem + "layers.2.weight": (CHANNELS, 1, 3, 3),
+              stem + "layers.2.bias": (CHANNELS,), stem + "layers.3.weight": (CHANNELS, CHANNELS, 1, 1), stem + "layers.3.bias": (CHANNELS,),
+              stem + "linear.weight": (d, CHANNELS * BANDS // 4), stem + "linear.bias": (d,), "ctc_head.weight": (VOCABULARY, d, 1),
+              "ctc_head.bias": (VOCABULARY,)}
+    for i in range(LAYERS):
+        own = f"encoder.layers.{i}."
+        for name in ("norm_feed_forward1", "norm_self_att", "norm_conv", "norm_feed_forward2", "norm_out", "conv.norm"):
+            shapes |= {f"{own}{name}.weight": (d,), f"{own}{name}.bias": (d,)}
+        shapes |= {own + "conv.norm.running_mean": (d,), own + "conv.norm.running_var": (d,)}
+        for name, shape in {"feed_forward1.linear1": (WIDE, d), "feed_forward1.linear2": (d, WIDE), "feed_forward2.linear1": (WIDE, d),
+                            "feed_forward2.linear2": (d, WIDE), "self_attn.q_proj": (d, d), "self_attn.k_proj": (d, d),
+                            "self_attn.v_proj": (d, d), "self_attn.o_proj": (d, d), "conv.pointwise_conv1": (2 * d, d, 1),
+                            "conv.depthwise_conv": (d, 1, 5), "conv.pointwise_conv2": (d, d, 1)}.items():
+            shapes |= {f"{own}{name}.weight": shape, f"{own}{name}.bias": shape[:1]}
+        shapes |= {own + "self_attn.relative_k_proj.weight": (d, d), own + "self_attn.bias_u": (HEADS, d // HEADS),
+                   own + "self_attn.bias_v": (HEADS, d // HEADS)}
+    tensors = draw(np.random.default_rng(seed), shapes)
+    return config, {name: abs(tensor) + 0.1 if name.endswith("running_var") else tensor for name, tensor in tensors.items()}
+
+
+def convolution_2d(x, weight, bias, stride, padding, groups):
+    x = np.pad(x, ((0, 0), (padding, padding), (padding, padding)))
+    windows = np.lib.stride_tricks.sliding_window_view(x, weight.shape[2:], (1, 2))[:, ::stride, ::stride]
+    if groups > 1:
+        return np.einsum("chwij,cij->chw", windows, weight[:, 0]) + bias[:, None, None]
+    return np.einsum("chwij,ocij->ohw", windows, weight) + bias[:, None, None]
+
+
+def parakeet_outputs(config, tensors, features):
+    n, d, inner = Network(tensors), WIDTH, config["encoder_config"]
+
+    def conv(name, x, stride, padding, groups=1):
+        return convolution_2d(x, n.t[name + ".weight"], n.t[name + ".bias"], stride, padding, groups)
+    stem = "encoder.subsampling."
+    x = np.maximum(conv(stem + "layers.0", features[None].astype("f8"), 2, 1), 0)
+    x = np.maximum(conv(stem + "layers.3", conv(stem + "layers.2", x, 2, 1, CHANNELS), 1, 0), 0)
+    x = n.linear(stem + "linear", x.transpose(1, 0, 2).reshape(x.shape[1], -1))
+    x = x * (math.sqrt(d) if inner.get("scale_input", True) else 1)
+    count = len(x)
+    angles = np.arange(count - 1, -count, -1)[:, None] / 10000.0 ** (np.arange(0, d, 2) / d)
+    positions = np.stack([np.sin(angles), np.cos(angles)], -1).reshape(2 * count - 1, d)
+
+    def silu(y):
+        return y / (1 + np.exp(-y))
+
+    def feed(own, y):
+        return n.linear(own + ".linear2", silu(n.linear(own + ".linear1", y)))
+    for i in range(LAYERS):
+        own = f"encoder.layers.{i}."
+        x = x + 0.5 * feed(own + "feed_forward1", n.norm(own + "norm_feed_forward1", x))
+        y = n.norm(own + "norm_self_att", x)
+
+        def heads(name, of):
+            return n.linear(f"{own}self_attn.{name}_proj", of).reshape(len(of), HEADS, -1).transpose(1, 0, 2)
+        q, k, v, relative = heads("q", y), heads("k", y), heads("v", y), heads("relative_k", positions)
+        shifted = np.pad((q + n.t[own + "self_attn.bias_v"][:, None]) @ relative.transpose(0, 2, 1), ((0, 0), (0, 0), (1, 0)))
+        shifted = shifted.reshape(HEADS, -1, count)[:, 1:].reshape(HEADS, count, -1)[..., :count]
+        scores = (q + n.t[own + "self_attn.bias_u"][:, None]) @ k.transpose(0, 2, 1) + shifted
+        y = (softmax(scores * (d // HEADS) ** -0.5) @ v).transpose(1, 0, 2).reshape(count, -1)
+        x = x + n.linear(own + "self_attn.o_proj", y)
+        y = n.convolution(own + "conv.pointwise_conv1", n.norm(own + "norm_conv", x).T)
+        y = y[:d] / (1 + np.exp(-y[d:]))
+        y = n.convolution(own + "conv.depthwise_conv", y, padding=2, groups=d).T
+        norm = own + "conv.norm"
+        y = (y - n.t[norm + ".running_mean"]) / np.sqrt(n.t[norm + ".running_var"] + 1e-5) * n.t[norm + ".weight"] + n.t[norm + ".bias"]
+        x = x + n.convolution(own + "conv.pointwise_conv2", silu(y).T).T
+        x = x + 0.5 * feed(own + "feed_forward2", n.norm(own + "norm_feed_forward2", x))
+        x = n.norm(own + "norm_out", x)
+    return {"logits": n.convolution("ctc_head", x.T).T[None]}

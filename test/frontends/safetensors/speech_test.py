@@ -148,6 +148,13 @@ def test_numpy(folder):
                       speech_numpy.speech_outputs(config, tensors, samples), {"input_values": samples[None]})
         assert off <= EXACT, (architecture, changes, off)
         worst = max(worst, off)
+    for number, changes in enumerate([{}, {"scale_input": False}]):
+        config, tensors = speech_numpy.parakeet(number, **changes)
+        features = rng.standard_normal((50, speech_numpy.BANDS)).astype("f4")
+        off = compare(write(folder / f"parakeet{number}", config, tensors), folder / f"p{number}",
+                      speech_numpy.parakeet_outputs(config, tensors, features), {"input_features": features[None]})
+        assert off <= EXACT, ("parakeet", changes, off)
+        worst = max(worst, off)
     for number, (model_type, changes) in enumerate(TINY_SEQUENCES):
         config, tensors = speech_numpy.sequence(model_type, number, **changes)
         ids, output_ids = (rng.integers(4, speech_numpy.VOCABULARY, count) for count in (20, 18))
@@ -156,7 +163,7 @@ def test_numpy(folder):
                       {"input_ids": ids[None], "decoder_input_ids": output_ids[None]})
         assert off <= EXACT, (model_type, changes, off)
         worst = max(worst, off)
-    print(f"# {len(TINY_SPEECH) + len(TINY_SEQUENCES)} tiny folders within {worst:.1e} of NumPy")
+    print(f"# {len(TINY_SPEECH) + len(TINY_SEQUENCES) + 2} tiny folders within {worst:.1e} of NumPy")
 
 
 def test_languages(folder):
