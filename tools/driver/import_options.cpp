@@ -164,7 +164,7 @@ std::vector<Option> ImportTable(ImportOptions& into) {
   Append(
       Grouped(
           OptionGroup::kLanguage,
-          {{"--runtime", "swift",
+          {{"--runtime", "swift|whisperkit",
             "library with which an app runs the model: swift (swift-transformers; the default), or "
             "whisperkit for Whisper: a folder of three packages",
             Field(
