@@ -35,7 +35,7 @@ namespace {
 class DecoderImporter {
  public:
   DecoderImporter(const Folder& folder, const ImportOptions& options, Diagnostics& diagnostics,
-           const DecoderForm& form)
+                  const DecoderForm& form)
       : folder_(folder),
         json_(WithFamilyDefaults(folder.config())),
         options_(options),

@@ -23,9 +23,9 @@ const GenerateOptions& Checked(const GenerateOptions& options) {
   CheckSampling(options.sampling);
   if (options.most && *options.most < 1)
     throw Error("usage", "--generate: expected at least one token");
-  if (options.chat && !options.prompt_tokens.empty())
+  if (options.chat && !options.has_prompt && !options.tokens.empty())
     throw Error("usage", "--chat cannot be combined with --tokens");
-  if (!options.stops.empty() && !options.prompt_tokens.empty())
+  if (!options.stops.empty() && !options.has_prompt && !options.tokens.empty())
     throw Error("usage", "--stop cannot be combined with --tokens, which have no text");
   if (!options.chat)
     for (const auto& [option, given] : {std::pair{"--system", options.system.has_value()},
@@ -83,7 +83,7 @@ Conversation::Conversation(std::unique_ptr<Model> model, const GenerateOptions& 
   model_.emplace(std::move(model), options.chat ? "--chat" : "--prompt");
   load_ms_ = read_ms + MillisecondsSince(begin);
   if (!options.picture.empty()) model_->Show(options.picture, options.fit);
-  if (options.has_prompt)
+  if (options.has_prompt || options.tokens.empty())
     tokenizer_.emplace(LoadTokenizer(options.tokenizer.empty() ? path : options.tokenizer));
   if (options.chat) template_.emplace(TemplateOf(*tokenizer_, options.chat_template));
   generator_.emplace(*model_, tokenizer_ ? &*tokenizer_ : nullptr, options.sampling, options.stops);

@@ -96,7 +96,8 @@ int RunPrompt(const fs::path& model, const BenchmarkOptions& run, const TextArgu
     PrintDocument(GeneratedJson(result));
   } else {
     // Without a tokenizer there is no text.
-    if (!run.tokens.empty()) ShowPiece(fmt::format("{}", fmt::join(result.tokens, ",")));
+    if (!run.tokens.empty() && result.text.empty())
+      ShowPiece(fmt::format("{}", fmt::join(result.tokens, ",")));
     ShowPiece("\n");
     if (result.sequence.empty())
       fmt::print(stderr, "prompt: {}, {:.1f} tokens/s\n",
