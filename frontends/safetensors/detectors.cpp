@@ -132,6 +132,7 @@ TensorNameList RtDetrNames() {
                               {"attention.output", "self_attn.o_proj"},
                               {"norm", "self_attn_layer_norm"},
                               {"cross.offsets", "encoder_attn.sampling_offsets"},
+                              {"cross.point_scales", "encoder_attn.n_points_scale"},
                               {"cross.weights", "encoder_attn.attention_weights"},
                               {"cross.value", "encoder_attn.value_proj"},
                               {"cross.output", "encoder_attn.output_proj"},

@@ -197,7 +197,11 @@ class RtDetr {
     auto part = [&](int64_t begin) {
       return WithShape(b_, SliceAlong(b_, boxes_, 2, begin, begin + 2, false), {1, count, 1, 2});
     };
-    Value* reach = Binary(b_, "mul", part(2), config_.offset_scale / static_cast<double>(points));
+    // The scales of points are constants, which RT-DETRv2 stores.
+    Value* scales = layers_.Optional(name + ".point_scales", {all});
+    if (scales) offsets = Binary(b_, "mul", offsets, WithShape(b_, scales, {1, 1, all, 1}));
+    Value* reach = Binary(b_, "mul", part(2),
+                          config_.offset_scale / (scales ? 1.0 : static_cast<double>(points)));
     Value* places = Binary(b_, "add", part(0), Binary(b_, "mul", offsets, reach));
     places = Binary(b_, "sub", Binary(b_, "mul", places, 2.0), 1.0);
     Value* shares = by_head(layers_.Linear(name + ".weights", x, heads * all), {count, heads, all});

@@ -24,8 +24,8 @@ struct RtDetrConfig {
 
 // Tensors: backbone.* (residual_network.h); project.L, lateral.N, fpn.N.*, reduce.N, pan.N.*, level.L,
 // with .conv and .norm; fpn.N and pan.N have .conv1, .conv2, .conv3 and .bottlenecks.M.conv1 and
-// .conv2; encoder.E.N and decoder.N as in detr.h, but decoder.N.cross.{offsets, weights, value,
-// output}; memory.dense, .norm, .classes, .boxes.N; places.N;
+// .conv2; encoder.E.N and decoder.N as in detr.h, but decoder.N.cross.{offsets, point_scales, weights,
+// value, output}; memory.dense, .norm, .classes, .boxes.N; places.N;
 // classes.N and boxes.N.M of decoder layer N.
 // Outputs: logits [1, queries, labels], pred_boxes [1, queries, 4] (centre, width and height, from 0 to
 // 1).
