@@ -307,7 +307,7 @@ def test_refusals(folder):
     refused("unsupported-architecture", "p2p", architecture="DebertaV2Model", config={"pos_att_type": "c2p|p2p"})
     refused("unsupported-architecture", "rotary_emb_fraction", architecture="NomicBertModel", config={"rotary_emb_fraction": 0.5})
     t5 = dict(architecture="T5EncoderModel")
-    refused("unsupported-architecture", "T5EncoderModel, the encoder without a head", config={"architectures": ["T5ForConditionalGeneration"]}, **t5)
+    refused("missing-tensor", "decoder.", config={"architectures": ["T5ForConditionalGeneration"]}, **t5)
     refused("unsupported-architecture", "feed_forward_proj", config={"feed_forward_proj": "gated-swish"}, **t5)
     refused("bad-file", "the number of heads (5) is not a multiple", architecture="Gemma3TextModel", config={"num_attention_heads": 5})
     refused("unsupported-architecture", "layer_types", architecture="Gemma3TextModel", config={"layer_types": ["full_attention"]})

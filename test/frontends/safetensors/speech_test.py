@@ -188,7 +188,7 @@ def test_refusals(folder):
     """Numbers and keys that do not fit are refused with the key or what was found."""
     speech = speech_numpy.speech("Wav2Vec2Model")
     sequence = {kind: speech_numpy.sequence(kind) for kind in ("t5", "m2m_100", "marian")}
-    cases = [(speech, {"conv_dim": []}, "0 convolutions"), (speech, {"conv_stride": [1]}, "conv_stride"),
+    cases = [(speech, {"conv_dim": [], "conv_kernel": [], "conv_stride": []}, "0 convolutions"), (speech, {"conv_stride": [1]}, "conv_stride"),
              (speech, {"conv_stride": [0, 1, 1]}, "0 samples between"), (speech, {"num_attention_heads": 0}, "0 heads"),
              (speech, {"hidden_size": 1 << 40}, "dimensions of a hidden state"), (speech, {"feat_extract_norm": "batch"}, "feat_extract_norm"),
              (speech, {"architectures": ["Wav2Vec2ForXVector"]}, "architectures"), (speech, {"num_hidden_layers": "two"}, "num_hidden_layers"),
