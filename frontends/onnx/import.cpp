@@ -547,7 +547,8 @@ void Count(const std::vector<NodeDef>& nodes, std::map<std::string, int64_t>& co
 }
 
 OnnxFacts FactsOf(const Model& model) {
-  OnnxFacts facts{model.ir_version, model.producer, model.opsets, {}, {}};
+  OnnxFacts facts{model.ir_version, model.producer, model.opsets, {}, {}, {}};
+  for (const ValueInfo& input : model.graph.inputs) facts.inputs.push_back(input.name);
   Count(model.graph.nodes, facts.operators);
   for (const FunctionDef& function : model.functions) Count(function.nodes, facts.operators);
   for (const auto& [name, path] : model.data) facts.data.push_back({name, path});

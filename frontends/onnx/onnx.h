@@ -28,6 +28,7 @@ struct OnnxFacts {
   int64_t ir_version = 0;
   std::string producer;                   // "pytorch 2.1"
   std::map<std::string, int64_t> opsets;  // version by domain; "" is ai.onnx
+  std::vector<std::string> inputs;
   std::map<std::string, int64_t>
       operators;  // node counts by operator ("domain::Name" outside ai.onnx),
                   // including subgraphs and functions

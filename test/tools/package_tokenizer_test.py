@@ -172,6 +172,32 @@ def test_without_a_package(folder):
     refused(run("tokenize", Llama().gguf(folder / "silent.gguf"), "-o", folder / "u"), "unsupported-tokenizer")
 
 
+def test_of_an_onnx_model(folder):
+    """It has the tokenizer.json of its folder if its inputs are tokens."""
+    sample = ROOT / "manifests" / "passages"
+    source, package = folder / "m", folder / "p.mlpackage"
+    (source / "onnx").mkdir(parents=True)
+    for name in ("tokenizer.json", "config.json"):
+        shutil.copy(sample / name, source)
+    for place in (source / "m.onnx", source / "onnx" / "m.onnx"):  # also optimum's layout
+        shutil.copy(sample / "passages.onnx", place)
+        expect(run("compile", place, "-o", package), 0)
+        assert names(folder / "p.tokenizer") == FILES
+        for name in ("tokenizer.json", "config.json"):
+            assert (folder / "p.tokenizer" / name).read_bytes() == (source / name).read_bytes()
+        manifest = json.loads((folder / "p.manifest.json").read_text())
+        assert {"tokenizer.json", "config.json"} <= {pathlib.Path(file["name"]).name for file in manifest["source"]["files"]}, manifest
+        shown = expect(run("verify", place, package), 0, "PASSED").stdout
+        assert "matches the source's" in shown, shown
+    texts = [expect(run("run", path, "--text", "in the beginning", "--json"), 0).answer["text"] for path in (package, source / "m.onnx")]
+    assert texts[0]["tokens"] == texts[1]["tokens"] and len(texts[0]["tokens"]) == 5, texts
+    shutil.copy(ROOT / "manifests" / "digits" / "digits.onnx", source)
+    shutil.rmtree(folder / "p.tokenizer")
+    for other in (source / "digits.onnx", shutil.copy(sample / "passages.onnx", folder)):
+        expect(run("compile", other, "-o", package), 0)
+        assert beside(folder) == [] and "tokenizer" not in json.loads((folder / "p.manifest.json").read_text())
+
+
 def test_an_encoder_has_it(folder):
     model = CORPUS / "gguf" / "bert_cls.f32.gguf"
     if not model.exists():

@@ -23,6 +23,7 @@
 #include "lib/support/regular_file.h"
 #include "tools/driver/foreign_files.h"
 #include "tools/driver/operators.h"
+#include "tools/driver/text_inputs.h"
 
 namespace fs = std::filesystem;
 
@@ -195,6 +196,16 @@ constexpr Frontend kFrontends[] = {
      .facts =
          [](const fs::path& path, const fs::path& data_root) {
            return FactsOf(onnx::ReadOnnxFacts(path, data_root));
+         },
+     .tokenizer =
+         [](const fs::path& path, std::vector<fs::path>& read) {
+           const fs::path folder = FolderWith(path, "tokenizer.json");
+           if (folder.empty()) return safetensors::HuggingFaceTexts();
+           // The folder may have other models.
+           const onnx::OnnxFacts facts = onnx::ReadOnnxFacts(path, {});
+           const bool reads_text = std::ranges::count(facts.inputs, "input_ids") > 0;
+           return reads_text ? safetensors::ReadHuggingFaceTexts(folder, read)
+                             : safetensors::HuggingFaceTexts();
          },
      .listing = ListOnnxOperators,
      .libraries = onnx::OnnxLibraries},

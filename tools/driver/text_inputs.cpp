@@ -21,9 +21,8 @@ namespace {
 fs::path TokenizerPlaceOf(const fs::path& model) {
   std::error_code ignored;
   const Frontend& frontend = FrontendOf(model);
-  if (frontend.tokenizer)
-    return fs::is_directory(model, ignored) || frontend.name == "gguf" ? model
-                                                                       : model.parent_path();
+  if (frontend.name == "gguf" || (frontend.tokenizer && fs::is_directory(model, ignored)))
+    return model;
   if (const fs::path beside = TokenizerBeside(model); !beside.empty()) return beside;
   const fs::path folder = FolderWith(model, "tokenizer.json");
   if (folder.empty())

@@ -37,9 +37,9 @@ enum class TokenizerPlace {
 // The folder of a tokenizer that is written for a package.
 std::filesystem::path TokenizerFolder(const std::filesystem::path& package, TokenizerPlace place);
 
-// Returns the tokenizer of a GGUF file or a Hugging Face folder; other models have none. A tokenizer
-// that cannot be read or written is a warning. Files that were read besides the model's own are
-// appended to `read`.
+// Returns the tokenizer of a GGUF file or a Hugging Face folder, or that in the folder of an ONNX
+// model with an input input_ids; other models have none. A tokenizer that cannot be read or written
+// is a warning. Files that were read besides the model's own are appended to `read`.
 TokenizerFiles TokenizerFilesOf(const std::filesystem::path& model,
                                 std::vector<std::filesystem::path>& read, Diagnostics& diagnostics);
 // Describes the first difference in content between the tokenizer of a package and that of `model`,

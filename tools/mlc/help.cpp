@@ -25,6 +25,8 @@ constexpr Explained kVariables[] = {
      "header of requests to the server of mlc build --cache URL, e.g. \"Authorization: Bearer "
      "TOKEN\" (default: none)"},
     {"MLC_CACHE_TIMEOUT", "seconds without a byte after which such a request fails (default: 30)"},
+    {"SSL_CERT_FILE",
+     "file of the certificates by which https servers are trusted (default: the system's)"},
     {"MLC_CIRCUIT_BREAKER",
      "state of the circuit breaker of mlc run: open, closed or auto (default: auto)"},
     {"MLC_THREADS", "number of threads (default: one per processor)"},
