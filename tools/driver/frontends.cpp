@@ -38,8 +38,8 @@ constexpr std::string_view kOnnxOptions[] = {"--shape",   "--dim",       "--cons
 constexpr std::string_view kNetworkOptions[] = {
     "--dim", "--context", "--compress", "--requant", "--lora", "--lora-inputs", "--functions"};
 constexpr std::string_view kFolderOptions[] = {
-    "--shape",    "--dim",     "--outputs", "--image",       "--io",       "--context",
-    "--compress", "--requant", "--lora",    "--lora-inputs", "--functions"};
+    "--shape",   "--dim",      "--outputs", "--image", "--io",          "--context",
+    "--runtime", "--compress", "--requant", "--lora",  "--lora-inputs", "--functions"};
 // Weights of any program can be compressed.
 constexpr std::string_view kCoremlOptions[] = {"--compress"};
 

@@ -22,6 +22,8 @@ SEQUENCES = {"logits": "logits", "encoder_last_hidden_state": "encoder_last_hidd
 IDS = {"folders/hf_bart": [], "folders/hf_m2m_100": []}
 SPOKEN = {"generated_ids": ["--language", "en"], "generated_ids_timestamps": ["--language", "en", "--timestamps"],
           "generated_ids_translate_fr": ["--language", "fr", "--task", "translate"]}
+# What rounding the weights to fp16 costs by itself, as `mlc verify` prints it; a package may cost 1.5 times as much.
+FLOORS = {"folders/hf_moonshine": 7.5e-3}
 
 
 def wav(path, samples, rate=16000):
@@ -60,6 +62,8 @@ def test_corpus(folder):
             found = outputs(what, folder / f"{number}-{limit}", given, *options)
             for ours, theirs in (names or SEQUENCES).items():
                 off = error(found[ours], oracle[f"out_{theirs}"])
+                if what == package:
+                    limit = max(limit, 1.5 * FLOORS.get(name, 0))
                 assert off <= limit, (name, ours, what, off)
                 offs.append(off)
         print(f"# {name}: within {max(offs[:len(offs) // 2]):.1e} of transformers, the package within {max(offs):.1e}")
@@ -96,7 +100,7 @@ def test_generation(folder):
 
 
 def test_mel(folder):
-    """The function `features` computes the spectrogram of transformers' processor, in the package too."""
+    """The function `features` computes the spectrogram of transformers' processor, in a package in fp32 too."""
     model = CORPUS / "folders" / "hf_whisper_gen"
     if not model.exists():
         return print("# log-mel spectrograms of transformers: skipped, there is no corpus")
@@ -105,7 +109,7 @@ def test_mel(folder):
     sound = np.load(model / "sound.npy").ravel()[:32000]
     samples[0, :len(sound)] = sound
     np.save(folder / "samples.npy", samples)
-    expect(run("compile", model, "-o", folder / "m.mlpackage"), 0)
+    expect(run("compile", model, "-o", folder / "m.mlpackage", "--precision", "fp32"), 0)
     for what in (model, folder / "m.mlpackage"):
         expect(run("run", what, "--function", "features", "--input", f"input_values={folder}/samples.npy", "--output-dir",
                    folder / "out"), 0)
