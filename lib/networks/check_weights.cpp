@@ -11,10 +11,20 @@ namespace mlc::networks {
 
 namespace {
 
-Dims WithoutOuterOnes(const Dims& dims) {
-  auto is_size = [](int64_t dim) { return dim != 1; };
-  const auto first = std::ranges::find_if(dims, is_size);
-  return {first, std::find_if(dims.rbegin(), std::make_reverse_iterator(first), is_size).base()};
+Dims WithoutFirstOnes(const Dims& dims) {
+  return {std::ranges::find_if(dims, [](int64_t dim) { return dim != 1; }), dims.end()};
+}
+
+// Returns the sizes of a matrix that is stored as a convolution with a kernel of 1.
+Dims WithoutKernel(Dims dims) {
+  while (dims.size() > 2 && dims.back() == 1) dims.pop_back();
+  return dims;
+}
+
+bool SameSizes(const Dims& found, const Dims& expected) {
+  if (WithoutFirstOnes(found) == WithoutFirstOnes(expected)) return true;
+  return expected.size() >= 2 &&
+         WithoutFirstOnes(WithoutKernel(found)) == WithoutFirstOnes(WithoutKernel(expected));
 }
 
 }  // namespace
@@ -25,7 +35,7 @@ Tensor CheckedWeight(const Tensor& tensor, const std::string& name, const Dims& 
                                       ? "the source format has no name for a required tensor"
                                       : fmt::format("tensor \"{}\" is missing", name))
         .Expected("a float tensor of shape [{}]", fmt::join(dims, ", "));
-  if (WithoutOuterOnes(tensor.dims()) != WithoutOuterOnes(dims) || !IsFloat(tensor.dtype()))
+  if (!SameSizes(tensor.dims(), dims) || !IsFloat(tensor.dtype()))
     throw Error("bad-tensor", "tensor \"{}\" is {} [{}]", name, Name(tensor.dtype()),
                 fmt::join(tensor.dims(), ", "))
         .Expected("a float tensor of shape [{}], according to the model's metadata",

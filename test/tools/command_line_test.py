@@ -148,7 +148,8 @@ def test_ops_lists_what_each_frontend_compiles(folder):
 def test_an_option_of_another_format_is_refused(folder):
     model = folder.linear()
     expect(run("compile", model, "--context", "8"), 2, "--context", "a GGUF file or a Hugging Face folder")
-    expect(run("inspect", compiled(folder, model), "--shape", "x=1,2"), 2, "--shape applies to an ONNX model, not to a package")
+    expect(run("inspect", compiled(folder, model), "--shape", "x=1,2"), 2,
+           "--shape applies to a Hugging Face folder or an ONNX model, not to a package")
 
 
 def test_an_existing_package_is_replaced_but_no_other_folder(folder):

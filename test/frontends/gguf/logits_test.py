@@ -168,7 +168,7 @@ def test_refusals(folder):
     refused(inspect(tensors | {"blk.1.ffn_up.weight": np.zeros((48, 31))}), "bad-tensor", "blk.1.ffn_up.weight", "[48, 31]",
             "[48, 32]")
     refused(run("inspect", "--ops", llama.gguf(folder / "unknown.gguf", "lama")), "unsupported-architecture", '"lama"',
-            'did you mean "llama"', '"qwen3"', 'the keys and tensors of a "llama" model')
+            'did you mean "llama"', "decoders: cohere2, ", " qwen3,", 'the keys and tensors of a "llama" model')
     del tensors["blk.0.ffn_down.weight"]
     path = llama.gguf(folder / "unknown.gguf", "lama", tensors=tensors | {"blk.0.ffn_norm.weight": np.ones(32)})
     refused(run("inspect", "--ops", path), "unsupported-architecture", 'read as "llama": tensor "blk.0.ffn_down.weight" is missing')
