@@ -12,7 +12,7 @@
 
 namespace mlc::safetensors {
 
-// What a model that reads pictures adds to its language model (lib/networks/decoder.h).
+// The functions and tensors that a model that reads pictures adds to its language model (lib/networks/decoder.h).
 struct DecoderForm {
   bool embeds = false;  // the functions `embeds` and `embed_tokens`
   bool scales_embeds = false, masks_given = false;

@@ -149,7 +149,8 @@ TensorNameList RtDetrNames() {
   return names;
 }
 
-// What training needs, and heads of earlier layers, which are tied or not read.
+// Returns whether only training needs the tensor, or it belongs to the head of an earlier layer, which
+// is tied or not read.
 bool IsRtDetrLeftOver(std::string_view name) {
   return name.find("class_embed.") != std::string_view::npos ||
          name.find("bbox_embed.") != std::string_view::npos || name.ends_with("n_points_scale");

@@ -53,7 +53,7 @@ constexpr TensorName kSegformerNames[] = {
     {"classifier", "decode_head.classifier"},
 };
 
-// What is made again from sizes, and what only training needs.
+// Returns whether the tensor is made again from sizes, or only training needs it.
 bool IsSwinLeftOver(std::string_view name) {
   return name.ends_with("relative_position_index") || name.ends_with("relative_coords_table") ||
          name.ends_with("mask_token") || name.ends_with("attn_mask");

@@ -588,7 +588,8 @@ struct ArgumentsRow {
 };
 constexpr ArgumentsRow kByArguments[] = {{kConvNexts, BuildConvNext}, {kSwins, BuildSwin}};
 
-// What timm/data/transforms_factory.py does to pictures, by the pretrained configuration.
+// Reads the steps that timm/data/transforms_factory.py applies to pictures from the pretrained
+// configuration.
 networks::PictureInput ReadPicture(const PictureFolder& from, const Config& arguments) {
   constexpr int64_t kUsual = 224;
   networks::GridSize size = {kUsual, kUsual};

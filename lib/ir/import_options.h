@@ -61,7 +61,7 @@ struct ImportOptions {
     std::set<std::string> apart = {};  // names in the source of weights that others change
   };
   std::vector<Lora> loras;
-  // What the tools do with the adapters after importing (tools/driver/adapters.h).
+  // The tools apply these to the imported program (tools/driver/adapters.h).
   bool lora_inputs = false, lora_functions = false;
   bool compress_in_fp32 = false;  // the weights are for a package in fp32
 };

@@ -21,7 +21,7 @@ struct TransformerLayer {
   bool query_bias = true, key_bias = true, value_bias = true, output_bias = true, up_bias = true;
 };
 
-// What attention takes besides the tokens; null or empty: nothing. S tokens, N heads, H head
+// The inputs of attention besides the tokens; null or empty: none. S tokens, N heads, H head
 // dimension.
 struct AttentionContext {
   std::vector<Value*> biases;  // added to the scores [1, N, S, S]

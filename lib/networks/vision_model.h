@@ -83,7 +83,7 @@ struct VisionModelConfig {
 Program BuildVisionModel(VisionModelConfig config, const NetworkWeights& weights,
                          Diagnostics& diagnostics);
 
-// Whether outputs of these names need the tower; empty names: all outputs.
+// Returns whether outputs of these names need the tower; no names stand for all outputs.
 bool NeedsVision(const std::vector<std::string>& outputs);
 bool NeedsText(const std::vector<std::string>& outputs);
 
