@@ -12,7 +12,8 @@
 
 namespace mlc::safetensors {
 
-// The functions and tensors that a model that reads pictures adds to its language model (lib/networks/decoder.h).
+// The functions and masks that a model that reads pictures adds to its language model
+// (lib/networks/decoder.h).
 struct DecoderForm {
   bool embeds = false;  // the functions `embeds` and `embed_tokens`
   bool scales_embeds = false, masks_given = false;

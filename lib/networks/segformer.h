@@ -7,7 +7,8 @@
 namespace mlc::networks {
 
 struct SegformerConfig {
-  // The sizes of each stage. Keys and values come from a map that is `reductions` times smaller in each direction.
+  // The sizes of each stage. Keys and values come from a map that is `reductions` times smaller in
+  // each direction.
   std::vector<int64_t> depths, widths, heads, patches, strides, reductions;
   std::vector<double> feed_forward;  // ratios
   Activation activation = Activation::kGelu;
