@@ -1,5 +1,4 @@
 """Debian packages as parts of a release: which package a file is of, its licences, and a bill of materials (CycloneDX)."""
-import functools
 import hashlib
 import json
 import pathlib
@@ -26,33 +25,43 @@ def output(*command):
     return subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True).stdout
 
 
-@functools.cache
-def owners():
-    """Returns {path: package} of the shared libraries of all installed packages."""
-    lines = output("dpkg-query", "--search", "*.so*").splitlines()
-    return {path: packages.split(":")[0] for packages, _, path in (line.rpartition(": ") for line in lines)}
+class System:
+    """The Debian system that a program is built for: this one, or one that scripts/packaging/sysroot made in a folder."""
+
+    def __init__(self, root="/"):
+        self.root = pathlib.Path(root).resolve()
+        lines = self.query("--search", "*.so*")
+        self.owners = {path: packages.split(":")[0] for packages, _, path in (line.rpartition(": ") for line in lines)}
+
+    def query(self, *words):
+        return output("dpkg-query", f"--admindir={self.root / 'var/lib/dpkg'}", *words).splitlines()
+
+    def library(self, name, triplet):
+        """Returns the path of a shared library, or None."""
+        for folder in (f"usr/lib/{triplet}", f"lib/{triplet}", "usr/lib", "lib"):
+            if (path := self.root / folder / name).exists():
+                return path
+        return None
+
+    def package_of(self, path):
+        """Returns the package that a shared library is of. Packages name files by /lib or /usr/lib, which may be the same."""
+        for place in (path, path.resolve()):
+            name = f"/{place.relative_to(self.root)}"
+            for spelling in (name, name.removeprefix("/usr"), f"/usr{name}"):
+                if spelling in self.owners:
+                    return self.owners[spelling]
+        raise SystemExit(f"scripts/packaging: {path} is of no installed package, so that its version and licence are unknown")
+
+    def files_of(self, package):
+        return self.query("--listfiles", package)
+
+    def copyright_file(self, package):
+        return self.root / "usr/share/doc" / package / "copyright"
 
 
-def package_of(path):
-    """Returns the installed package that a shared library is of. Packages name files by /lib or /usr/lib, which are the same."""
-    real = str(pathlib.Path(path).resolve())
-    for name in (str(path), real, real.removeprefix("/usr"), f"/usr{path}"):
-        if name in owners():
-            return owners()[name]
-    raise SystemExit(f"scripts/packaging: {path} is of no installed package, so that its version and licence are unknown")
-
-
-def files_of(package):
-    return output("dpkg-query", "--listfiles", package).splitlines()
-
-
-def copyright_file(package):
-    return pathlib.Path("/usr/share/doc") / package / "copyright"
-
-
-def licences(package):
+def licences(package, system):
     """Returns the names of the licences in a package's copyright file: SPDX's where the file names one of those."""
-    text = copyright_file(package).read_text(errors="replace")
+    text = system.copyright_file(package).read_text(errors="replace")
     if not text.startswith("Format:"):  # prose
         return sorted(set(re.findall(r"/usr/share/common-licenses/([\w.-]*\w)", text))) or [f"stated in {package}/copyright"]
     names = set()
@@ -63,25 +72,25 @@ def licences(package):
     return sorted(SPDX.get(name.lower(), name) for name in names)
 
 
-def component(package, shipped):
-    version, source, architecture, homepage = output(
-        "dpkg-query", "--show", "--showformat", "${Version}\t${source:Package} ${source:Version}\t${Architecture}\t${Homepage}\n",
-        package).splitlines()[0].split("\t")
-    system = platform.freedesktop_os_release()
-    distribution = f"{system['ID']}-{system.get('VERSION_ID', '')}"
+def component(package, shipped, system):
+    version, source, architecture, homepage = system.query(
+        "--show", "--showformat", "${Version}\t${source:Package} ${source:Version}\t${Architecture}\t${Homepage}\n",
+        package)[0].split("\t")
+    release = platform.freedesktop_os_release()  # a sysroot is of the same
+    distribution = f"{release['ID']}-{release.get('VERSION_ID', '')}"
     made = {"type": "library", "bom-ref": package, "name": package, "version": version,
-            "licenses": [{"license": {"id" if name in SPDX.values() else "name": name}} for name in licences(package)],
-            "purl": f"pkg:deb/{system['ID']}/{package}@{urllib.parse.quote(version, safe='')}?arch={architecture}&distro={distribution}",
+            "licenses": [{"license": {"id" if name in SPDX.values() else "name": name}} for name in licences(package, system)],
+            "purl": f"pkg:deb/{release['ID']}/{package}@{urllib.parse.quote(version, safe='')}?arch={architecture}&distro={distribution}",
             "properties": [{"name": "mlc:source", "value": source}, {"name": "mlc:in-tarball", "value": str(shipped).lower()}]}
     if homepage:
         made["externalReferences"] = [{"type": "website", "url": homepage}]
     return made
 
 
-def bill_of_materials(version, epoch, shipped, system, uses):
-    """The document of a release: `shipped` packages are in the tarball, those of the `system` are not; uses[package] is the set
-    of packages that one uses, with "mlc" for the programs."""
-    components = [component(package, package in shipped) for package in sorted({*shipped, *system})]
+def bill_of_materials(version, epoch, shipped, expected, uses, system):
+    """The document of a release: `shipped` packages are in the tarball, `expected` ones are not; uses[package] is the set of packages
+    that one uses, with "mlc" for the programs."""
+    components = [component(package, package in shipped, system) for package in sorted({*shipped, *expected})]
     document = {
         "bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1,
         "metadata": {

@@ -2,6 +2,9 @@
 if(NOT CPACK_GENERATOR STREQUAL DEB)
   return()
 endif()
+if(CPACK_MLC_SYSROOT)
+  set(ENV{DEB_HOST_ARCH} ${CPACK_DEBIAN_PACKAGE_ARCHITECTURE})  # dpkg-shlibdeps then reads its programs
+endif()
 string(SUBSTRING ${CPACK_MLC_VERSION_DATE} 0 4 year)
 # gzip -n leaves out the time.
 set(compress gzip -9nf)
