@@ -112,6 +112,10 @@ bool IsNumberPair(std::string_view name) {
   return dash != name.npos && is_number(name.substr(0, dash)) && is_number(name.substr(dash + 1));
 }
 
+void Staging::RemoveAbandoned(const fs::path& target) {
+  RemoveStale(target.parent_path(), Prefix(target));
+}
+
 Staging::Staging(fs::path target, Kind kind, bool force)
     : target_(std::move(target)), kind_(kind), force_(force) {
   std::error_code error;

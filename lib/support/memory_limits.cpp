@@ -1,5 +1,8 @@
 #include "lib/support/memory_limits.h"
 
+#ifdef __linux__
+#include <malloc.h>
+#endif
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -35,6 +38,12 @@ size_t ThreadLimit() {
   // The C library's allocator reserves 64 MB of address space per thread, without memory.
   constexpr size_t kAddresses = 128 << 20, kMemory = 32 << 20;
   return 1 + std::min(AddressLimit() / kAddresses, Limit(RLIMIT_DATA) / kMemory);
+}
+
+void SaveAddresses() {
+#ifdef __GLIBC__
+  if (AddressLimit() != std::numeric_limits<size_t>::max()) mallopt(M_ARENA_MAX, 1);
+#endif
 }
 
 void RequireRoom(size_t bytes) {

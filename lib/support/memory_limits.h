@@ -15,6 +15,11 @@ size_t AddressLimit();
 // at least 1.
 size_t ThreadLimit();
 
+// Where the address space is limited, makes all threads allocate from one arena, because glibc
+// reserves 64 MB of addresses for each further one. Changes the whole process: called at the start
+// of a program, never by a library.
+void SaveAddresses();
+
 // Throws std::bad_alloc unless `bytes` bytes are available now. Used before library calls that
 // abort when memory runs out.
 void RequireRoom(size_t bytes);

@@ -69,6 +69,13 @@ def main():
         result = run("cache", "gc", "--verify", "--cache", cache, "--json")
         check(result.code == 0 and not result.answer["removed"], f"gc: {result.stdout}")
 
+        # A build that was killed after it had recorded its results, but before it removed their folder: nothing is built again.
+        abandoned = fleet.out / ".n-only.mlpackage.mlc-1-1"
+        (abandoned / "new").mkdir(parents=True)
+        (abandoned / "mlc-staging").touch()
+        fleet.build("--cache", cache)
+        check(not left_behind(fleet), f"killed at the end: {left_behind(fleet)}")
+
         # Two builds in one folder, and eight in folders of their own with one cache.
         for count, shared in ((2, True), (8, False)):
             for folder in (fleet.out, cache):
