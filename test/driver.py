@@ -48,8 +48,8 @@ class Result:
 
 
 def run(*arguments, timeout=60, environment=None, address_space=None, data=None, program=MLC, folder=None, watch=None):
-    """Runs `mlc ARGUMENTS`; `program` may be a list of words that run it. Limits in bytes, not set under a sanitizer: `address_space`, which includes mapped files, and
-    `data`, which does not. `watch` is called with the process id on a separate thread."""
+    """Runs `mlc ARGUMENTS`; `program` may be a list of words that run it. Limits in bytes, not set under a sanitizer: `address_space`,
+    which includes mapped files, and `data`, which does not. `watch` is called with the process id on a separate thread."""
     limits = {kind: most for kind, most in ((resource.RLIMIT_AS, address_space), (resource.RLIMIT_DATA, data)) if most}
     limit = None
     if limits and not SANITIZED:
@@ -58,7 +58,8 @@ def run(*arguments, timeout=60, environment=None, address_space=None, data=None,
                 resource.setrlimit(kind, (most, most))
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         start = time.monotonic()
-        process = subprocess.Popen([*map(str, program if isinstance(program, list) else [program]), *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+        words = [*program, *arguments] if isinstance(program, list) else [program, *arguments]
+        process = subprocess.Popen([*map(str, words)], stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                                    env={**os.environ, **(environment or {})}, preexec_fn=limit, cwd=folder)
         late = threading.Event()
         if watch:

@@ -43,7 +43,8 @@ def make_glibc_root(root, system="/", emulator=None):
     for name in ("lib", "lib64"):
         (root / "usr" / name).mkdir(parents=True)
         (root / name).symlink_to(f"usr/{name}")
-    listed = subprocess.run(["dpkg-query", f"--admindir={system}/var/lib/dpkg", "--listfiles", "libc6"], check=True, capture_output=True, text=True).stdout
+    listed = subprocess.run(["dpkg-query", f"--admindir={system}/var/lib/dpkg", "--listfiles", "libc6"], check=True,
+                            capture_output=True, text=True).stdout
     for line in listed.splitlines():
         source, copy = system / line.lstrip("/"), root / line.lstrip("/")
         if source.is_dir() or not source.exists() or copy.exists():
