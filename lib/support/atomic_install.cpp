@@ -26,9 +26,11 @@ Error IoError(const char* what, const fs::path& path) {
   return Error("file-io", "cannot {} \"{}\": {}", what, path.string(), strerror(errno));
 }
 
+constexpr std::string_view kBeforeNumbers = ".mlc-";
+
 // Truncates long names, so that the folder's name stays within the 255 bytes of file systems.
 std::string Prefix(const fs::path& target) {
-  return fmt::format(".{}.mlc-", target.filename().string().substr(0, 200));
+  return fmt::format(".{}{}", target.filename().string().substr(0, 200), kBeforeNumbers);
 }
 
 constexpr const char* kMarker = "mlc-staging";
@@ -60,13 +62,18 @@ void RemoveDead(const fs::path& folder) {
 }
 
 // A folder whose lock can be acquired has no live owner. An owner that is between creating and
-// locking its folder checks the folder after locking, and creates another one if it is gone.
+// locking its folder checks the folder after locking, and creates another one if it is gone. An
+// empty prefix is that of all targets.
 void RemoveStale(const fs::path& parent, const std::string& prefix) {
   std::error_code error;
   for (fs::directory_iterator entry(parent, error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (!name.starts_with(prefix) || !IsNumberPair(name.substr(prefix.size()))) continue;
+    const size_t dot = name.rfind(kBeforeNumbers);
+    if (!name.starts_with('.') || dot == name.npos) continue;
+    const size_t numbers = dot + kBeforeNumbers.size();
+    if (!IsNumberPair(std::string_view(name).substr(numbers))) continue;
+    if (!prefix.empty() && name.substr(0, numbers) != prefix) continue;
     if (std::optional<FileLock> lock = FileLock::TryFolder(entry->path()))
       RemoveDead(entry->path());
   }
@@ -112,9 +119,7 @@ bool IsNumberPair(std::string_view name) {
   return dash != name.npos && is_number(name.substr(0, dash)) && is_number(name.substr(dash + 1));
 }
 
-void Staging::RemoveAbandoned(const fs::path& target) {
-  RemoveStale(target.parent_path(), Prefix(target));
-}
+void Staging::RemoveAbandoned(const fs::path& folder) { RemoveStale(folder, ""); }
 
 Staging::Staging(fs::path target, Kind kind, bool force)
     : target_(std::move(target)), kind_(kind), force_(force) {

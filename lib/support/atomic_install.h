@@ -32,8 +32,8 @@ class Staging {
   // or a folder where a file is to be written. `force` allows Commit to replace a folder in two
   // steps on file systems without atomic exchange.
   Staging(std::filesystem::path target, Kind kind, bool force = false);
-  // Removes what a killed process left beside a target that is complete, like the constructor.
-  static void RemoveAbandoned(const std::filesystem::path& target);
+  // Removes what killed processes left beside any targets in a folder, like the constructor.
+  static void RemoveAbandoned(const std::filesystem::path& folder);
   // Removes the output if it was not committed, otherwise the old version that Commit replaced.
   ~Staging();
   Staging(const Staging&) = delete;

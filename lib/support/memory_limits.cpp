@@ -1,8 +1,5 @@
 #include "lib/support/memory_limits.h"
 
-#ifdef __linux__
-#include <malloc.h>
-#endif
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -35,15 +32,11 @@ constexpr LimitRow kLimits[] = {
 size_t AddressLimit() { return Limit(RLIMIT_AS); }
 
 size_t ThreadLimit() {
-  // The C library's allocator reserves 64 MB of address space per thread, without memory.
+  // Of addresses, each thread takes the same as the whole program with one: allocators keep those
+  // that they have used for a thread, and glibc's reserves 64 MB.
   constexpr size_t kAddresses = 128 << 20, kMemory = 32 << 20;
-  return 1 + std::min(AddressLimit() / kAddresses, Limit(RLIMIT_DATA) / kMemory);
-}
-
-void SaveAddresses() {
-#ifdef __GLIBC__
-  if (AddressLimit() != std::numeric_limits<size_t>::max()) mallopt(M_ARENA_MAX, 1);
-#endif
+  return std::max<size_t>(1,
+                          std::min(AddressLimit() / kAddresses, 1 + Limit(RLIMIT_DATA) / kMemory));
 }
 
 void RequireRoom(size_t bytes) {

@@ -11,14 +11,9 @@ namespace mlc {
 // The address space limit in bytes (ulimit -v), which includes code, thread stacks and mapped
 // files; the maximum of size_t if there is no limit.
 size_t AddressLimit();
-// The number of threads that fit the limits, given a stack, allocator arenas and buffers for each;
-// at least 1.
+// The number of threads that fit the limits, given a stack, allocator arenas and buffers for each,
+// and 128 MB of addresses for the program; at least 1.
 size_t ThreadLimit();
-
-// Where the address space is limited, makes all threads allocate from one arena, because glibc
-// reserves 64 MB of addresses for each further one. Changes the whole process: called at the start
-// of a program, never by a library.
-void SaveAddresses();
 
 // Throws std::bad_alloc unless `bytes` bytes are available now. Used before library calls that
 // abort when memory runs out.

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "lib/support/atomic_install.h"
 #include "lib/support/build_id.h"
 #include "lib/support/hash.h"
 #include "lib/support/input_registry.h"
@@ -81,6 +82,8 @@ void BuildFolder::Open(const fs::path& folder) {
       if (attempt == kAttempts) throw;
     }
   cache::WorkFolder::RemoveStale(folder_ / "work");
+  // A variant that is up to date is not staged again, which would remove them.
+  if (!temporary_) Staging::RemoveAbandoned(out_);
   work_ = std::make_unique<cache::WorkFolder>(folder_ / "work");
   digests_ = std::make_unique<cache::FileDigests>(folder_ / "index", work_->path(),
                                                   std::chrono::system_clock::now);

@@ -249,10 +249,7 @@ class VariantBuilder {
   void Finish() {
     BuildRecord& record = step_.record;
     record.status = new_.empty() ? BuildRecord::Status::kUpToDate : BuildRecord::Status::kPassed;
-    if (!new_.empty() && mode_ != BuildMode::kLook)
-      Install();
-    else if (mode_ != BuildMode::kLook)
-      Staging::RemoveAbandoned(Output(".mlpackage"));  // of a build killed once it was complete
+    if (!new_.empty() && mode_ != BuildMode::kLook) Install();
     auto set = [&](fs::path& field, const char* suffix) {
       std::error_code error;
       for (const auto& [name, action] : state_.actions)
