@@ -156,10 +156,12 @@ class Finder {
     Say(Fp32Reason::kLoop, "a loop writes into a variable that stays in fp32", FindFilled());
     Say(Fp32Reason::kAngle, "angles need more precision than fp16 has",
         Follow({.starts = Needs<Fp16::kAngles>, .joins = Carries<Fp16::kAngles>, .shared = none}));
+    const Operations logarithms = Follow(
+        {.starts = Needs<Fp16::kLogarithms>, .joins = Carries<Fp16::kLogarithms>, .shared = none});
     Say(Fp32Reason::kLogarithm, "a logarithm of small values needs more range than fp16 has",
-        Follow({.starts = Needs<Fp16::kLogarithms>,
-                .joins = Carries<Fp16::kLogarithms>,
-                .shared = none}));
+        logarithms);
+    Say(Fp32Reason::kLogarithm, "it scales the features of a front end, which stays in fp32",
+        FindFeatures(logarithms));
     Say(Fp32Reason::kIndex, "selecting boxes needs more precision than fp16 has",
         Follow({.starts = Needs<Fp16::kSelections>, .joins = Carries<Fp16::kSelections>}));
     Say(Fp32Reason::kOverflow, "sums of integer products exceed the range of fp16",
@@ -251,6 +253,32 @@ class Finder {
     for (size_t i = all; i < open.size(); ++i)
       ForEachUse(*open[i], [&](const Use& use, const Value*) { narrow(use); });
     return members;
+  }
+
+  // Returns the logarithms at the end of front ends, and the operations on their results up to the
+  // next product with weights. A front end computes features, such as a spectrogram, from inputs by
+  // operations of `kept` alone, among them a product with weights.
+  Operations FindFeatures(const Operations& kept) const {
+    Operations before, weighted, features;
+    for (const Operation* op : operations_) {
+      const bool weighs = op->def->weights || Is(*op, Fp16::kMain);
+      bool from_inputs = kept.contains(op), is_weighted = weighs;
+      bool from_features = false, from_others = false;
+      ForEachUse(*op, [&](const Use&, const Value* value) {
+        if (!IsFp32(value->type) || IsWeight(value)) return;
+        flow_.ForEachProducer(value, [&](const Operation* maker) {
+          from_inputs = from_inputs && (!maker || before.contains(maker));
+          is_weighted = is_weighted || weighted.contains(maker);
+          (features.contains(maker) ? from_features : from_others) = true;
+        });
+      });
+      if (from_inputs) before.insert(op);
+      if (from_inputs && is_weighted) weighted.insert(op);
+      if ((weighted.contains(op) && Needs<Fp16::kLogarithms>(*op)) ||
+          (from_features && !from_others && !weighs))
+        features.insert(op);
+    }
+    return features;
   }
 
   bool IsWholeNumber(const Value* value, int depth = 0) const {

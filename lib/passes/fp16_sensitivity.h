@@ -8,7 +8,10 @@
 //     computes them: fp16 represents an angle of 100 with an error of up to 0.03. Also acos, asin
 //     and atanh, whose slope is unbounded near 1;
 //   - log, with the operations that compute its operand, convolutions included: fp16 has no
-//     positive number below 6e-8, where logarithms still differ widely;
+//     positive number below 6e-8, where logarithms still differ widely. If those operations begin at
+//     the inputs and include a product with weights, they are a front end that computes features
+//     such as a log-mel spectrogram: then also the operations after the logarithm, up to the next
+//     product with weights, so that features have the precision that the model was trained with;
 //   - boxes and scores of non_maximum_suppression, with the arithmetic that computes them: the
 //     selection depends on the low-order bits, and classes are often separated by large offsets;
 //   - discontinuous operations: floor, ceil, round, sign, mod, floor_div, casts to integers, the

@@ -100,7 +100,7 @@ def test_generation(folder):
 
 
 def test_mel(folder):
-    """The function `features` computes the spectrogram of transformers' processor, in a package in fp32 too."""
+    """The function `features` computes the spectrogram of transformers' processor, in a package too."""
     model = CORPUS / "folders" / "hf_whisper_gen"
     if not model.exists():
         return print("# log-mel spectrograms of transformers: skipped, there is no corpus")
@@ -109,7 +109,7 @@ def test_mel(folder):
     sound = np.load(model / "sound.npy").ravel()[:32000]
     samples[0, :len(sound)] = sound
     np.save(folder / "samples.npy", samples)
-    expect(run("compile", model, "-o", folder / "m.mlpackage", "--precision", "fp32"), 0)
+    expect(run("compile", model, "-o", folder / "m.mlpackage"), 0)
     for what in (model, folder / "m.mlpackage"):
         expect(run("run", what, "--function", "features", "--input", f"input_values={folder}/samples.npy", "--output-dir",
                    folder / "out"), 0)

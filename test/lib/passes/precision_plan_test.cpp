@@ -433,4 +433,33 @@ TEST_CASE("integral values are tracked through blocks", "[precision]") {
   CHECK(plan.wide.contains("o"));
 }
 
+TEST_CASE("front ends stay in fp32 up to the next product with weights", "[precision]") {
+  // A spectrogram: frames by a product with weights, squares, a logarithm, and a scale.
+  const auto plan = [](const std::string& square, const std::string& last) {
+    return PlanOf(
+        "func main<ios16>(tensor<fp32, [8, 2]> x) {"
+        "  w = const()[val = tensor<fp32, [4, 2]>([[1.0, 1.0], [1.0, -1.0], [1.0, 2.0], [-1.0, "
+        "1.0]])];"
+        "  v = const()[val = tensor<fp32, [2, 4]>([[1.0, 1.0, 1.0, 1.0], [1.0, -1.0, 1.0, -1.0]])];"
+        "  f = linear(x = x, weight = w);" +
+        square + "c = maximum(x = s, y = 1e-10); l = log(x = c);" +
+        "m = reduce_max(x = l, axes = [0, 1], keep_dims = true);"
+        "n = sub(x = l, y = m); a = mul(x = n, y = 0.25);" +
+        last + "} -> (y);");
+  };
+  const std::string squares = "s = mul(x = f, y = f);";
+  CHECK(plan(squares, "y = add(x = a, y = 1.0);").narrow.empty());
+  const Plan network = plan(squares, "p = linear(x = a, weight = v); y = tanh(x = p);");
+  CHECK(network.narrow == Names{"p", "y"});
+  CHECK_THAT(network.wide.at("a"), ContainsSubstring("front end"));
+  // Features that pass through other operations before the logarithm are those of a network, whose
+  // own rounding exceeds that of the operations after it.
+  CHECK(plan("t = tanh(x = f); s = mul(x = t, y = t);", "y = add(x = a, y = 1.0);").narrow ==
+        Names{"a", "f", "m", "n", "t", "y"});
+  // Without weights there is no front end.
+  CHECK(plan("s = mul(x = x, y = x);",
+             "u = reduce_sum(x = f, axes = [0, 1], keep_dims = true); y = add(x = a, y = u);")
+            .narrow.contains("a"));
+}
+
 }  // namespace mlc::test
