@@ -96,6 +96,19 @@ void ErrorStats::TakeFigure(const std::string& output, Measurement::Figure::Kind
   worst_part_ = std::max(worst_part_, part);
 }
 
+void ErrorStats::Add(const ErrorStats& other) {
+  for (const auto& [of, theirs] : other.series_) {
+    auto [known, first] = series_.try_emplace(of, theirs);
+    Series& series = known->second;
+    const bool safe = series.safe && theirs.safe;
+    if (theirs.Part() > series.Part()) series = theirs;
+    series.safe = safe;
+  }
+  untold_.insert(other.untold_.begin(), other.untold_.end());
+  if (broken_.empty()) broken_ = other.broken_;
+  resized_ |= other.resized_;
+}
+
 Measurement::Figure ErrorStats::worst() const {
   Measurement::Figure worst;
   for (const auto& [of, series] : series_)

@@ -23,6 +23,9 @@ class ErrorStats {
   void Take(Place place, const verify::StepResults& values, const verify::StepResults& references,
             const verify::Budgets& budgets);
 
+  // Adds the figures of other inputs. Their steps are not part of Steady and Outside.
+  void Add(const ErrorStats& other);
+
   // The figure that uses the largest part of its limit. Its `output` is empty if nothing was
   // comparable.
   Measurement::Figure worst() const;

@@ -25,8 +25,8 @@ namespace mlc::precision {
 // The inputs for measuring.
 struct MeasureInputs {
   std::map<std::string, std::vector<verify::StepInputs>> steps;  // by function
-  // Further inputs, for borderline results (the default) or for confirming a choice (--precision
-  // mixed). Empty for functions with states.
+  // Further inputs, for confirming a choice: those of `mlc verify`, as far as they are affordable.
+  // For --precision mixed, none for functions with states.
   std::map<std::string, std::vector<verify::StepInputs>> more;
   // For inputs that look like images: one sample in the widest common range, unless `steps` already
   // use that range, and the name of the range. It is run only in fp32.
@@ -40,9 +40,9 @@ struct MeasureInputs {
   // The limit on the multiply-adds of all candidates. They are counted, not timed.
   double affordable = 0;
 };
-// Generates the inputs for the default precision: two samples. Outputs are compared if the runs
-// take little time relative to the rest of compiling, which is estimated from the size of the
-// weights. Otherwise one sample is run in fp32 to determine ranges, up to 1e10 multiply-adds.
+// Generates the inputs for the default precision: two small samples, and the samples of `mlc
+// verify`. Outputs are compared if the runs take little time relative to the rest of compiling,
+// which is estimated from the number of operations and the size of the weights. Otherwise one sample is run in fp32 to determine ranges, up to 1e10 multiply-adds.
 // Programs with more than a gigabyte of constants are not run. `program` must be the imported
 // program, because rewriting changes which inputs are generated.
 MeasureInputs MakeUpMeasureInputs(const Program& program);

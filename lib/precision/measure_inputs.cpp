@@ -16,9 +16,14 @@ namespace {
 // byte of constants, since those take time to compile anyway. About 0.2 s plus eight times the
 // compile time on a processor of 2024.
 constexpr double kAffordable = 1.2e9, kAffordableOfByte = 100;
-// For the default precision: the number of samples, and of extra samples for close results. Each
-// sample is run in fp32 and as a candidate.
-constexpr int kSamples = 2, kExtraSamples = 4;
+// The same for each operation, which takes time to compile, too.
+constexpr double kAffordableOfOperation = 1e6;
+// For the default precision: the number of first samples. Each sample is run in fp32 and as a
+// candidate.
+constexpr int kSamples = 2, kRunsOfSample = 2;
+// The part of what is affordable that the samples of `mlc verify` may take; the rest is for further
+// candidates.
+constexpr double kPartOfVerified = 0.5;
 // The largest run, in multiply-adds, for determining ranges only.
 constexpr double kMostOfRanges = 1e10;
 // The maximum size of constants, in bytes, because the engine holds all weights in memory.
@@ -34,23 +39,25 @@ constexpr double kMostElements = 1.25e8;
 // For --precision mixed: the maximum number of input elements of all confirming samples together,
 // which are in memory at the same time.
 constexpr double kMostInputs = 2.5e7;
-// For the default precision: the maximum number of input elements of the extra samples.
-constexpr double kMostExtraInputs = 5e5;
 constexpr int64_t kMostOperations = 10'000;
 // The fixed cost of an operation, in multiply-adds.
 constexpr double kWorkOfOperation = 5e4;
 
-// Counts the operations of the program, including those in nested blocks. An operation whose
+// Counts the operations of a function, including those in nested blocks. An operation whose
 // largest result rank is r > 8 counts r / 8 times, because its cost grows with the rank.
+int64_t CountOperations(const Function& function) {
+  int64_t count = 0;
+  ForEachOperation(const_cast<Function&>(function), [&](Operation* op) {
+    if (op->def->is_const()) return;
+    size_t rank = 8;
+    for (const auto& result : op->results) rank = std::max(rank, result->type.shape.size());
+    count += static_cast<int64_t>(rank / 8);
+  });
+  return count;
+}
 int64_t CountOperations(const Program& program) {
   int64_t count = 0;
-  for (const auto& function : program.functions)
-    ForEachOperation(*function, [&](Operation* op) {
-      if (op->def->is_const()) return;
-      size_t rank = 8;
-      for (const auto& result : op->results) rank = std::max(rank, result->type.shape.size());
-      count += static_cast<int64_t>(rank / 8);
-    });
+  for (const auto& function : program.functions) count += CountOperations(*function);
   return count;
 }
 
@@ -87,6 +94,52 @@ std::map<std::string, std::pair<double, double>> WidestPictures(
   return ranges;
 }
 
+// Generates the samples that `mlc verify` compares, as far as their runs stay below `affordable`
+// multiply-adds: first the largest one of each function, because errors grow with the number of
+// elements, and functions with states last, whose steps are taken together.
+std::map<std::string, std::vector<verify::StepInputs>> VerifiedInputs(const Program& program,
+                                                                      double affordable) {
+  // In sample 1 every open dimension is as large as possible.
+  constexpr int kLargest = 1;
+  std::map<std::string, std::vector<verify::StepInputs>> inputs;
+  struct Steps {
+    const Function* function;
+    int first, count;
+    std::pair<int, int> Order() const { return {count, first == kLargest ? -1 : first}; }
+  };
+  std::vector<Steps> all;
+  for (const auto& function : program.functions) {
+    const bool stateful = verify::HasStates(*function);
+    const int samples = stateful ? 1 : analysis::DefaultSamples(*function);
+    for (int sample = 0; sample < samples; ++sample)
+      all.push_back(
+          {function.get(), sample, stateful ? static_cast<int>(verify::kStatefulSteps) : 1});
+  }
+  std::ranges::stable_sort(all, {}, &Steps::Order);
+  std::map<const Function*, analysis::SymbolSizes> smallest;
+  for (const Steps& steps : all) {
+    const Function& function = *steps.function;
+    auto [known, first] = smallest.try_emplace(&function);
+    if (first) known->second = analysis::SmallestSizes(function);
+    double work = 0;
+    std::vector<analysis::GeneratedInputOptions> options;
+    for (int sample = steps.first; sample < steps.first + steps.count; ++sample) {
+      analysis::GeneratedInputOptions& make_up = options.emplace_back();
+      make_up.sample = sample;
+      make_up.smallest = known->second;
+      work += WorkOf(analysis::CostOf(function, analysis::GeneratedSizes(function, {}, make_up))) +
+              kWorkOfOperation * static_cast<double>(CountOperations(function));
+      make_up.shapes = analysis::GeneratedShapes(function, {}, make_up);
+    }
+    work *= kRunsOfSample;
+    if (work > affordable) continue;
+    affordable -= work;
+    for (const analysis::GeneratedInputOptions& make_up : options)
+      inputs[function.name].push_back(analysis::GenerateInputs(function, {}, make_up).tensors);
+  }
+  return inputs;
+}
+
 }  // namespace
 
 MeasureInputs MakeUpMeasureInputs(const Program& program) {
@@ -115,8 +168,6 @@ MeasureInputs MakeUpMeasureInputs(const Program& program) {
         fmt::format("a run takes {:.2g} multiply-adds, too many for the size of the weights", once);
   const bool ranges = !inputs.too_large.empty();
   const int samples = ranges || 2 * kSamples * once > inputs.affordable ? 1 : kSamples;
-  const bool more =
-      samples == kSamples && (2 * kSamples + 2 * kExtraSamples) * once < inputs.affordable;
   const bool other =
       ranges ? 2 * once < inputs.affordable : (2 * samples + 1) * once < inputs.affordable;
   std::set<std::string> described;
@@ -127,11 +178,8 @@ MeasureInputs MakeUpMeasureInputs(const Program& program) {
     const bool stateful = verify::HasStates(*function);
     if (stateful) make_up.shapes = analysis::GeneratedShapes(*function, {}, make_up);
     const int count = stateful ? static_cast<int>(verify::kStatefulSteps) : samples;
-    double elements = 0;
     for (; make_up.sample < count; ++make_up.sample) {
       analysis::GeneratedInputs made = analysis::GenerateInputs(*function, {}, make_up);
-      for (const auto& [name, tensor] : made.tensors)
-        elements += static_cast<double>(tensor.size());
       for (const auto& [name, range] : made.ranges) described.insert(Describe(range));
       if (const auto widest = WidestPictures(made);
           !widest.empty() && !stateful && other && make_up.sample == 0) {
@@ -143,11 +191,11 @@ MeasureInputs MakeUpMeasureInputs(const Program& program) {
       }
       steps.push_back(std::move(made.tensors));
     }
-    if (!more || stateful) continue;
-    const double each = elements / std::max(1, count);
-    for (int i = 0; i < kExtraSamples && (i + 1) * each <= kMostExtraInputs; ++i, ++make_up.sample)
-      inputs.more[function->name].push_back(
-          analysis::GenerateInputs(*function, {}, make_up).tensors);
+  }
+  if (samples == kSamples) {
+    inputs.affordable += kAffordableOfOperation * static_cast<double>(operations);
+    inputs.more = VerifiedInputs(
+        program, kPartOfVerified * (inputs.affordable - kRunsOfSample * samples * once));
   }
   inputs.description = fmt::format("generated inputs: {}", fmt::join(described, ", "));
   return inputs;

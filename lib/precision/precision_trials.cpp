@@ -244,7 +244,10 @@ bool PrecisionTrials::TakeFloors(Jobs& which) {
   for (Job& job : which) {
     if (job.floor_taken) continue;
     job.floor_taken = taken = true;
-    if (!rounded_) rounded_ = verify::RoundConstants(source_ ? *source_ : program);
+    if (!rounded_) {
+      const Program* source = Source();
+      rounded_ = verify::RoundConstants(source ? *source : program);
+    }
     const Function* function = verify::FunctionNamed(*rounded_, job.function->name);
     if (!function) continue;
     std::vector<verify::StepResults> rounded = verify::RunSteps(

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <numeric>
 #include <optional>
 #include <unordered_set>
 
@@ -13,11 +14,10 @@ namespace mlc::precision {
 
 namespace {
 
-// If the error is between these multiples of a budget, a few samples do not show whether other
-// inputs stay within it.
-constexpr double kSurelyWithin = 1.0 / 3, kSurelyBeyond = 3;
 // The fixed cost of a candidate for each operation of the program, in multiply-adds.
 constexpr double kWorkOfOperation = 1e5;
+// The most orders of sums, the kernels' own included (sum_order_perturbation.h).
+constexpr size_t kMostOrders = 8;
 // The attempts to keep a value within fp16; each keeps more of the preceding operations in fp32.
 constexpr int kMostMended = 12;
 // Rounding errors below kDistance, 8 units in the last place, are not attributed to an operation.
@@ -28,7 +28,7 @@ class Search {
   Search(PrecisionTrials& trials, double affordable) : trials_(trials), affordable_(affordable) {
     for (const Job& job : trials_.jobs) {
       for (const auto& [op, work] : analysis::WorkOfOperations(*job.function)) {
-        work_[op] = work;
+        if (!op->results.empty()) work_[NameOf(*op)] += work;
         all_work_ += work;
       }
       ForEachOperation(*const_cast<Function*>(job.function),
@@ -40,11 +40,9 @@ class Search {
 
   Candidate Run(Jobs more, Measurement& measurement) {
     Candidate candidate = Mended(Try(trials_.context.measured));
-    measurement.plain = candidate.worst();
-    const double part = candidate.worst().Part();
-    if (candidate.lost.empty() && !more.empty() && kSurelyWithin < part && part < kSurelyBeyond &&
-        CanTry())
+    if (candidate.lost.empty() && !more.empty())
       candidate = LookCloser(std::move(candidate), std::move(more));
+    measurement.plain = candidate.worst();
     if (candidate.lost.empty() && !candidate.worst().fits) {
       candidate = Spend(std::move(candidate));
       if (!candidate.worst().fits) measurement.mixed_share = ShareThatFits(candidate);
@@ -58,13 +56,59 @@ class Search {
     spent_ += WorkOfTry();
     return trials_.Try(fp32, trials_.jobs);
   }
-  double WorkOfTry() const {
+  // Runs a choice with sums in several orders, as many as affordable, on the steps that `sensitive`
+  // returns for each job. Order 0 runs all steps, unless `known` says that it was run before.
+  template <class Steps>
+  Candidate TryOrders(const Fp32Operations& fp32, Jobs& jobs, bool known, Steps&& sensitive) {
+    std::vector<int> orders(kMostOrders);
+    std::iota(orders.begin(), orders.end(), known ? 1 : 0);
+    while (orders.size() > 1 && !CanRun(jobs, static_cast<double>(orders.size())))
+      orders.pop_back();
+    spent_ += static_cast<double>(orders.size()) * WorkOf(jobs);
+    for (size_t i = 0; i < jobs.size(); ++i) jobs[i].sensitive = sensitive(i);
+    return trials_.Try(fp32, jobs, orders);
+  }
+
+  // Returns whether a choice brings all outputs within their budgets on all inputs, with a margin and
+  // for sums in other orders: other kernels round differently, and a few elements may fit by chance.
+  bool Suffices(const Fp32Operations& fp32, Candidate& candidate) {
+    candidate = Try(fp32);
+    if (!candidate.fits() || !candidate.figures.Safe()) return false;
+    for (Jobs* jobs : {&trials_.jobs, &confirming_}) {
+      if (jobs->empty() || !CanRun(*jobs)) continue;
+      const Candidate other = TryOrders(fp32, *jobs, false, [&](size_t i) {
+        const std::vector<size_t> all = AllSteps((*jobs)[i]);
+        return std::set<size_t>(all.begin(), all.end());
+      });
+      candidate.figures.Add(other.figures);
+      if (!other.fits() || !other.figures.Safe() || !other.figures.Steady()) return false;
+    }
+    return true;
+  }
+  // Adds the figures of the current choice on the further inputs to those of the candidate. Where
+  // they are close to a limit or beyond, sums in other orders count as well.
+  void Confirm(Candidate& candidate) {
+    spent_ += WorkOf(confirming_);
+    confirmed_ = trials_.Try(trials_.context.measured, confirming_);
+    if (std::ranges::any_of(confirming_, &Job::floor_taken)) spent_ += WorkOf(confirming_);
+    candidate.figures.Add(confirmed_.figures);
+    if (candidate.lost.empty()) candidate.lost = confirmed_.lost;
+    if (!confirmed_.lost.empty() || confirmed_.figures.Safe() || !CanRun(confirming_)) return;
+    const Candidate other = TryOrders(trials_.context.measured, confirming_, true,
+                                      [&](size_t i) { return confirmed_.figures.Outside(i); });
+    candidate.figures.Add(other.figures);
+  }
+  double WorkOf(const Jobs& jobs) const {
     double work = kWorkOfOperation * static_cast<double>(operations_.size());
-    for (const Job& job : trials_.jobs)
+    for (const Job& job : jobs)
       work += std::max(job.cost.multiply_adds, analysis::kWorkOfElement * job.cost.elements);
     return work;
   }
-  bool CanTry() const { return !trials_.generated || spent_ + WorkOfTry() <= affordable_; }
+  double WorkOfTry() const { return WorkOf(trials_.jobs); }
+  bool CanRun(const Jobs& jobs, double times = 1) const {
+    return !trials_.generated || spent_ + times * WorkOf(jobs) <= affordable_;
+  }
+  bool CanTry() const { return CanRun(trials_.jobs); }
 
   // Keeps operations in fp32 until no value is infinite or NaN that is finite in fp32.
   Candidate Mended(Candidate candidate) {
@@ -117,25 +161,40 @@ class Search {
     return names;
   }
 
-  // Repeats the choice on more inputs after an inconclusive result.
+  // Judges the choice on the further inputs, too. Those on which it fails become jobs.
   Candidate LookCloser(Candidate candidate, Jobs more) {
     try {
       trials_.RunReferences(more, trials_.seen);
     } catch (const Error&) {
       return candidate;
     }
-    const Candidate other = trials_.Try(trials_.context.measured, more);
-    spent_ += WorkOfTry() * static_cast<double>(more[0].steps.size()) /
-              static_cast<double>(std::max<size_t>(trials_.jobs[0].steps.size(), 1));
-    if (other.lost.empty() && other.worst().Part() <= candidate.worst().Part()) return candidate;
-    for (Job& job : more) {
-      auto to = std::ranges::find_if(
-          trials_.jobs, [&](const Job& known) { return known.function == job.function; });
-      if (to == trials_.jobs.end()) continue;
-      std::move(job.steps.begin(), job.steps.end(), std::back_inserter(to->steps));
-      std::move(job.references.begin(), job.references.end(), std::back_inserter(to->references));
-      trials_.Prepare(*to);
+    confirming_ = std::move(more);
+    spent_ += WorkOf(confirming_);  // of the references
+    Confirm(candidate);
+    const bool lost = !confirmed_.lost.empty();
+    for (size_t i = 0; i < confirming_.size(); ++i) {
+      const Job& all = confirming_[i];
+      Job job = all;
+      // The step with the value that is lost is unknown, and the states of a step depend on those before.
+      if (!lost && !verify::HasStates(*all.function)) {
+        job.steps.clear();
+        job.references.clear();
+        for (size_t step : confirmed_.figures.Outside(i)) {
+          job.steps.push_back(all.steps[step]);
+          job.references.push_back(all.references[step]);
+        }
+      } else if (!lost && confirmed_.figures.Outside(i).empty()) {
+        continue;
+      }
+      if (job.steps.empty()) continue;
+      trials_.Prepare(job);
+      // The floor of all samples applies to each of them.
+      job.budgets = all.budgets;
+      job.floor_taken = all.floor_taken;
+      trials_.jobs.push_back(std::move(job));
     }
+    if (!lost) return candidate;
+    confirming_.clear();
     return Mended(Try(trials_.context.measured));
   }
 
@@ -218,7 +277,8 @@ class Search {
   bool Take(const Operation& op, const Candidate& candidate, double& left,
             std::vector<std::string>& names) const {
     if (candidate.fp32.contains(NameOf(op))) return true;
-    auto own = work_.find(&op);
+    if (std::ranges::count(names, NameOf(op))) return true;
+    auto own = work_.find(NameOf(op));
     const double work = own == work_.end() ? 0 : own->second;
     if (work > left) return false;
     left -= work;
@@ -258,15 +318,15 @@ class Search {
       std::vector<std::string> names = (this->*choose)(candidate, kRoundingShare);
       if (names.empty() || !CanTry()) continue;
       Fp32Operations fp32 = trials_.Keeping(names, why);
-      Candidate other = Try(fp32);
-      if (!other.fits()) continue;
+      Candidate other;
+      if (!Suffices(fp32, other)) continue;
       // Reduces the share as far as the remaining work allows.
       for (double share = kRoundingShare / 4; CanTry(); share = 0) {
         names = (this->*choose)(candidate, share);
         if (names.empty()) break;
         Fp32Operations fewer = trials_.Keeping(names, why);
-        Candidate less = Try(fewer);
-        if (!less.fits()) break;
+        Candidate less;
+        if (!Suffices(fewer, less)) break;
         other = std::move(less);
         fp32 = std::move(fewer);
         if (share == 0) break;
@@ -295,8 +355,11 @@ class Search {
   PrecisionTrials& trials_;
   const double affordable_;
   double spent_ = 0;
+  Jobs confirming_;                           // the further inputs; empty before they are run
+  Candidate confirmed_;                       // the last candidate that ran on them
   std::vector<const Operation*> operations_;  // operations of all functions, in order
-  std::map<const Operation*, double> work_;
+  // By name, which operations of several functions may share: a choice applies to all of them.
+  std::map<std::string, double> work_;
   double all_work_ = 0;
   std::map<std::string, const Operation*> makers_;  // by the name of the result
 };

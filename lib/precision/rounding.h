@@ -16,10 +16,11 @@ namespace mlc::precision {
 
 inline constexpr double kRoundingShare = 0.05;
 
-// `more` holds inputs that are run if the first ones are inconclusive, with an error between a
-// third of the budget and three times the budget. `affordable` limits the work of all runs
-// (MeasureInputs). Records in `measurement` which outputs exceed their budgets and what
-// share --precision mixed would need.
+// `more` holds further inputs, which decide as well: the first ones may be small, and the errors of
+// a few elements vary much. A choice against their errors is searched with those steps alone that
+// exceed a budget, and confirmed with all of them. `affordable` limits the work of all runs
+// (MeasureInputs). Records in `measurement` which outputs exceed their budgets and what share
+// --precision mixed would need.
 Candidate SearchDefault(PrecisionTrials& trials, Jobs more, double affordable,
                         Measurement& measurement);
 

@@ -150,18 +150,34 @@ TEST_CASE(
   CHECK(dear.measurement.mixed_share.value_or(1) > 0.05);
 }
 
-TEST_CASE("measure: more inputs are run if the first are inconclusive") {
-  Program program = Computing("far = add(x = x, y = 100.0);\ny = sub(x = far, y = 100.0);");
+TEST_CASE("measure: further inputs decide as well") {
+  const auto program = [](int harmless) {
+    std::string text = "far = add(x = x, y = 100.0);\nnear = sub(x = far, y = 100.0);\n",
+                last = "near";
+    for (int i = 0; i < harmless; ++i) {
+      text += fmt::format("a{} = mul(x = {}, y = 1.01);\n", i, last);
+      last = fmt::format("a{}", i);
+    }
+    return Computing(text + "y = mul(x = " + last + ", y = 0.5);");
+  };
   MeasureInputs inputs = Given();
-  inputs.more = Samples(0.5f, 2).steps;
-  Measured open = Measure(program, {.inputs = inputs});
-  CHECK(open.measurement.plain.Part() < 1);  // for the first inputs alone
-  CHECK(open.measurement.chosen.value > 1.5 * open.measurement.plain.value);
-  // Clearly within the budget, so the further inputs are not run.
-  Measured sure = Measure(Computing("far = add(x = x, y = 2.0);\ny = sub(x = far, y = 2.0);"),
-                          {.inputs = inputs});
-  CHECK(sure.measurement.runs == 1);
-  CHECK(sure.measurement.chosen.value == sure.measurement.plain.value);
+  Measured first = Measure(program(0), {.inputs = inputs});
+  CHECK(first.measurement.chosen.fits);
+  // Errors are absolute here, so a small sample between larger ones exceeds the budget.
+  std::vector<verify::StepInputs>& more = inputs.more["main"];
+  more = Samples(1, 5).steps.at("main");
+  more[3] = Samples(0.05f, 1).steps.at("main")[1];
+  Measured stated = Measure(program(0), {.inputs = inputs});
+  CHECK(stated.wide.empty());
+  REQUIRE(stated.measurement.beyond.size() == 1);
+  CHECK(stated.measurement.beyond[0].output == "y");
+  CHECK(stated.measurement.chosen.value > 1.5 * first.measurement.chosen.value);
+  // Where little work in fp32 suffices, it is spent, and the further inputs confirm it.
+  Measured spent = Measure(program(60), {.inputs = inputs});
+  CHECK(spent.measurement.beyond.empty());
+  CHECK(spent.wide.contains("far"));
+  CHECK(spent.wide.size() <= 3);
+  CHECK_FALSE(spent.measurement.plain.fits);
 }
 
 TEST_CASE("measure: overflow for images in a wider range is repaired if cheap, else reported") {
