@@ -71,4 +71,4 @@ def test_tiny(folder):
 
 
 if __name__ == "__main__":
-    run_tests(globals())
+    sys.exit(run_tests(globals(), "default packages of folders"))
