@@ -74,9 +74,10 @@ Program ImportDetr(const PictureFolder& from) {
     Config where = json;
     if (json.kind("backbone_config") == Config::Kind::kObject)
       where = json.Object("backbone_config");
-    const TimmResNet* row = FindTimmResNet(where.Text(key, "resnet50"));
-    if (!row || row->deep) from.Refuse(where, key, "a ResNet of timm, such as resnet50");
-    config.backbone = TimmResNetConfig(*row);
+    const auto backbone = TimmResNet(where.Text(key, "resnet50"));
+    if (!backbone || backbone->stem != networks::ResidualConfig::Stem::kSeven)
+      from.Refuse(where, key, "a ResNet of timm, such as resnet50");
+    config.backbone = *backbone;
     constexpr std::string_view kTimmModules[] = {"backbone.conv_encoder.model.", "backbone.model.",
                                                  "backbone.conv_encoder.model._backbone.",
                                                  "backbone.model._backbone."};

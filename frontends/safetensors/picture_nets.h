@@ -3,12 +3,14 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "frontends/safetensors/picture_folder.h"
+#include "lib/networks/hgnet.h"
 #include "lib/networks/residual_network.h"
 
 namespace mlc::safetensors {
@@ -28,6 +30,7 @@ struct PictureNetRow {
 std::span<const PictureNetRow> ConvolutionNetRows();  // convolution_nets.cpp
 std::span<const PictureNetRow> MapNetRows();          // map_nets.cpp
 std::span<const PictureNetRow> DetectorRows();        // detectors.cpp
+std::span<const PictureNetRow> SamRows();             // sam.cpp
 
 // Folders of timm have an architecture, the name of a function, in the place of a model_type.
 bool IsTimm(const Config& config);
@@ -65,20 +68,14 @@ Program BuiltFrom(const PictureFolder& from, std::vector<std::string> prefixes,
 }
 
 // ResNets, also as parts of other networks: of transformers (resnet and rt_detr_resnet, with the
-// defaults of their configuration classes), and timm's by name (null for other names).
+// defaults of their configuration classes), and timm's by name (none for other names).
 networks::ResidualConfig ReadResNet(const Config& json);
 std::span<const TensorName> ResNetNames();
+// HGNetV2 with the defaults of its class, also as the backbone of D-FINE.
+networks::HgNetConfig ReadHgNet(const Config& json);
+std::span<const TensorName> HgNetNames();
 extern const std::string_view kResNetDefaults;
-struct TimmResNet {
-  std::string_view architecture;
-  networks::ResidualConfig::Block block = networks::ResidualConfig::Block::kBottleneck;
-  std::vector<int64_t> depths = {3, 4, 6, 3};
-  bool deep = false;  // ResNet-D
-  int64_t groups = 1, group_width = 64;
-  bool squeeze = false;
-};
-const TimmResNet* FindTimmResNet(std::string_view architecture);
-networks::ResidualConfig TimmResNetConfig(const TimmResNet& row);
+std::optional<networks::ResidualConfig> TimmResNet(std::string_view architecture);
 std::span<const TensorName> TimmResNetNames();
 
 }  // namespace mlc::safetensors

@@ -22,9 +22,16 @@ Value* InvertedResidual(PictureNetwork& net, const std::string& name, const Inve
                         const InvertedResidualConfig& config, Value* x) {
   Value* y = x;
   PictureWindow moving = {.stride = block.stride, .dilation = block.dilation};
+  if (block.start_kernel > 0) {
+    PictureWindow window = {
+        .kernel = block.start_kernel, .groups = Channels(y), .padding = block.padding};
+    if (block.depthwise_kernel == 0) window.stride = block.stride, window.dilation = block.dilation;
+    y = net.ConvNorm(name + ".start", y, Channels(y), window, Activation::kNone, config.epsilon);
+  }
   if (block.expanded > 0) {
     PictureWindow window = {.kernel = block.expansion_kernel, .padding = block.padding};
-    if (block.depthwise_kernel == 0) window.stride = block.stride, window.dilation = block.dilation;
+    if (block.depthwise_kernel == 0 && block.start_kernel == 0)
+      window.stride = block.stride, window.dilation = block.dilation;
     y = net.ConvNorm(name + ".expand", y, block.expanded, window, block.activation, config.epsilon);
   }
   if (block.depthwise_kernel > 0) {
@@ -58,9 +65,11 @@ Program BuildInvertedResidualNetwork(const InvertedResidualConfig& config,
   b.SetName("head");
   Value* pooled =
       config.pools_maximum ? Reduced(b, "reduce_max", x, {2, 3}, true) : net.Pooled(x, true);
-  if (config.head > 0 && config.pooled_head)
-    pooled = Activate(b, config.activation,
-                      net.layers().Convolution("head.conv", pooled, config.head, {}));
+  if (config.head > 0 && config.pooled_head) {
+    pooled = net.layers().Convolution("head.conv", pooled, config.head, {});
+    if (config.pooled_norm) pooled = net.layers().BatchNorm("head.norm", pooled, config.epsilon);
+    pooled = Activate(b, config.activation, pooled);
+  }
   pooled = WithShape(b, pooled, {1, -1});
   if (config.labels > 0) {
     net.Output("logits", net.layers().Linear("classifier", pooled, config.labels));

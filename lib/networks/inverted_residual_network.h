@@ -1,4 +1,4 @@
-// lib/networks/inverted_residual_network.h - MobileNet (V1, V2, V3) and EfficientNet (V1, V2): blocks
+// lib/networks/inverted_residual_network.h - MobileNet (V1 to V4) and EfficientNet (V1, V2): blocks
 // that expand channels, convolve each by itself, and reduce channels again (Sandler et al. 2018).
 #pragma once
 
@@ -8,12 +8,13 @@ namespace mlc::networks {
 
 // Each layer of a block is left out if its width is 0.
 struct InvertedBlock {
+  int64_t start_kernel = 0;                    // a convolution of each channel before them; 0: none
   int64_t expanded = 0, expansion_kernel = 1;  // a convolution that expands the channels
   int64_t depthwise_kernel = 0;                // 0: none
   bool squeeze = false;                        // squeeze and excitation
   int64_t out = 0;                             // a convolution of 1 x 1 that reduces the channels
   bool activated = false;                      // it is followed by the activation
-  // The depthwise convolution has them, or else the first one.
+  // The depthwise convolution has them, or else the first convolution.
   int64_t stride = 1, dilation = 1;
   bool residual = false;  // the input is added to the output
   Activation activation = Activation::kRelu6;
@@ -24,8 +25,8 @@ struct InvertedResidualConfig {
   int64_t stem = 0;  // width of a convolution of 3 x 3 with stride 2
   std::vector<InvertedBlock> blocks;
   int64_t head = 0;  // width of the last convolution, of 1 x 1; 0: there is none
-  // The last convolution follows the mean, and has no norm (MobileNetV3).
-  bool pooled_head = false;
+  // The last convolution follows the mean, and has no norm (MobileNetV3), or has one (MobileNetV4).
+  bool pooled_head = false, pooled_norm = false;
   bool pools_maximum = false;
   Activation activation = Activation::kRelu6;  // of stem and head
   Activation squeeze = Activation::kNone;  // inside of squeeze and excitation; kNone: the block's
@@ -36,8 +37,8 @@ struct InvertedResidualConfig {
   int64_t labels = 0;  // 0: no classifier
 };
 
-// Tensors: stem; block.N.expand, .depthwise and .project; head: each has .conv and .norm
-// (PictureNetwork::ConvNorm), but for a pooled head; block.N.squeeze.reduce and .expand; classifier.
+// Tensors: stem; block.N.start, .expand, .depthwise and .project; head: each has .conv and .norm
+// (PictureNetwork::ConvNorm), but for a pooled head without a norm; block.N.squeeze.reduce and .expand; classifier.
 // Outputs without a classifier: last_hidden_state [1, C, h, w], pooler_output [1, C].
 Program BuildInvertedResidualNetwork(const InvertedResidualConfig& config,
                                      const NetworkWeights& weights, Diagnostics& diagnostics);

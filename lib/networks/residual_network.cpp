@@ -1,5 +1,8 @@
 #include "lib/networks/residual_network.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "lib/ir/arithmetic.h"
 
 namespace mlc::networks {
@@ -36,6 +39,9 @@ class Residual {
       x = net_.ConvNorm(fmt::format("{}stem.{}", prefix_, i), x, config_.stem_widths[i],
                         {.kernel = kernel, .stride = i == 0 ? 2 : 1}, config_.activation);
     if (config_.stem == Stem::kThree) return x;
+    if (config_.stem_convolves)
+      return net_.ConvNorm(prefix_ + "stem.pool", x, Channels(x), {.kernel = 3, .stride = 2},
+                           config_.activation);
     return net_.b().Make("max_pool", {{"x", x},
                                       {"kernel_sizes", Ints({3, 3})},
                                       {"strides", Ints({2, 2})},
@@ -55,6 +61,22 @@ class Residual {
       stride = 1;
     }
     return net_.ConvNorm(name + "shortcut", x, out, {.stride = stride}, Activation::kNone);
+  }
+
+  // Scales channels by the means of their neighbours.
+  Value* ScaledAlong(const std::string& name, Value* x) {
+    Builder& b = net_.b();
+    const int64_t channels = Channels(x);
+    // timm/layers/eca.py derives the size of the convolution from the number of channels.
+    const auto half = static_cast<int64_t>(std::log2(static_cast<double>(channels)) + 1) / 2;
+    const int64_t size = std::max<int64_t>(half % 2 == 1 ? half : half + 1, 3);
+    Value* mean = WithShape(b, net_.Pooled(x, false), {1, 1, channels});
+    mean = b.Make("conv", {{"x", mean},
+                           {"weight", net_.layers().Needed(name + ".weight", {1, 1, size})},
+                           {"pad_type", "custom"},
+                           {"pad", Ints({size / 2, size / 2})}});
+    mean = WithShape(b, Activate(b, Activation::kSigmoid, mean), {1, channels, 1, 1});
+    return Binary(b, "mul", x, mean);
   }
 
   Value* Block(const std::string& name, Value* x, size_t stage, int64_t stride,
@@ -79,6 +101,7 @@ class Residual {
       unit(out, {}, true);
     }
     if (config_.squeeze == Squeeze::kEnd) y = net_.Squeezed(name + "squeeze", y, Activation::kRelu);
+    if (config_.squeeze == Squeeze::kAlong) y = ScaledAlong(name + "squeeze.along", y);
     if (needs_shortcut || stride > 1 || Channels(x) != out) x = Shortcut(name, x, out, stride);
     return Activate(net_.b(), config_.activation, Binary(net_.b(), "add", y, x));
   }

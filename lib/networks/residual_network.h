@@ -22,14 +22,19 @@ struct ResidualConfig {
   bool stride_in_first_unit = false;     // kBottleneck: in the first convolution, not the second
   bool average_shortcut = false;         // a shortcut with a stride averages before its convolution
   bool shortcut_in_first_stage = false;  // in its first block, even between equal shapes
-  enum class Squeeze : uint8_t { kNone, kInside, kEnd } squeeze = Squeeze::kNone;
+  // A convolution with stride 2 takes the place of maximum pooling behind the stem (ResNet-RS).
+  bool stem_convolves = false;
+  // Squeeze and excitation: before the last convolution of a bottleneck, or behind the convolutions;
+  // or a convolution along the means of the channels (ECA-Net, Wang et al. 2020).
+  enum class Squeeze : uint8_t { kNone, kInside, kEnd, kAlong } squeeze = Squeeze::kNone;
   Activation activation = Activation::kRelu;
   PictureInput picture;
   int64_t labels = 0;  // 0: no classifier
 };
 
 // Tensors: stem.N and stage.S.block.B.unit.N, each with .conv and .norm (PictureNetwork::ConvNorm);
-// stage.S.block.B.shortcut.conv and .norm; stage.S.block.B.squeeze.reduce and .expand; classifier.
+// stage.S.block.B.shortcut.conv and .norm; stage.S.block.B.squeeze.reduce and .expand, or
+// .along [1, 1, size]; stem.pool.conv and .norm if the stem convolves; classifier.
 // Outputs without a classifier: last_hidden_state [1, C, h, w], pooler_output [1, C, 1, 1].
 Program BuildResidualNetwork(const ResidualConfig& config, const NetworkWeights& weights,
                              Diagnostics& diagnostics);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "lib/ir/arithmetic.h"
+#include "lib/ir/concat_slice.h"
 #include "lib/networks/attention.h"
 #include "lib/networks/heads.h"
 #include "lib/networks/rotary.h"
@@ -12,7 +13,7 @@ namespace mlc::networks {
 
 namespace {
 
-Value* Projected(Layers& layers, const std::string& name, Value* x, int64_t out, bool bias) {
+Value* LinearWith(Layers& layers, const std::string& name, Value* x, int64_t out, bool bias) {
   return bias ? Biased(layers, name, x, out) : layers.Linear(name, x, out);
 }
 
@@ -45,29 +46,42 @@ Value* Biased(Layers& layers, const std::string& name, Value* x, int64_t out) {
   return layers.Linear(name, x, out);
 }
 
+Projections Projected(Builder& b, Layers& layers, const TransformerLayer& config,
+                      const std::string& own, Value* x) {
+  const int64_t width = config.width;
+  if (!layers.Has(own + "qkv.weight"))
+    return {LinearWith(layers, own + "query", x, width, config.query_bias),
+            LinearWith(layers, own + "key", x, width, config.key_bias),
+            LinearWith(layers, own + "value", x, width, config.value_bias)};
+  Value* all = nullptr;
+  if (layers.Has(own + "query.bias")) {
+    const Tensor query = layers.Needed(own + "query.bias", {width})->constant(),
+                 value = layers.Needed(own + "value.bias", {width})->constant();
+    const Tensor bias = Join({query, Tensor::Full(DType::kFp32, {width}, 0), value}, 0);
+    all = b.Make("linear", {{"x", x},
+                            {"weight", layers.Needed(own + "qkv.weight", {3 * width, width})},
+                            {"bias", b.Const(bias.ComputedFrom(query), "qkv_bias")}});
+  } else {
+    all = LinearWith(layers, own + "qkv", x, 3 * width, config.query_bias);
+  }
+  const std::vector<Value*> parts = Parts(b, all, {width, width, width}, 2);
+  return {parts[0], parts[1], parts[2]};
+}
+
 Value* SelfAttention(Builder& b, Layers& layers, const TransformerLayer& config,
                      const std::string& own, Value* x, const AttentionContext& context) {
   const int64_t width = config.width;
-  Value *q = nullptr, *k = nullptr, *v = nullptr;
-  if (layers.Has(own + "qkv.weight")) {
-    Value* all = Projected(layers, own + "qkv", x, 3 * width, config.query_bias);
-    std::vector<Value*> parts = Parts(b, all, {width, width, width}, 2);
-    q = parts[0], k = parts[1], v = parts[2];
-  } else {
-    q = Projected(layers, own + "query", x, width, config.query_bias);
-    k = Projected(layers, own + "key", x, width, config.key_bias);
-    v = Projected(layers, own + "value", x, width, config.value_bias);
-  }
-  q = WithPositions(b, Heads(b, q, config.heads), context);
-  k = WithPositions(b, Heads(b, k, config.heads), context);
+  const Projections made = Projected(b, layers, config, own, x);
+  Value* q = WithPositions(b, Heads(b, made.query, config.heads), context);
+  Value* k = WithPositions(b, Heads(b, made.key, config.heads), context);
   const double scale = 1 / std::sqrt(static_cast<double>(width / config.heads));
   AttentionParts parts{.q = Binary(b, "mul", q, scale),
                        .k = k,
-                       .v = Heads(b, v, config.heads),
+                       .v = Heads(b, made.value, config.heads),
                        .biases = context.biases,
                        .seen = context.seen};
-  return Projected(layers, own + "attention", Joined(b, Attend(b, parts).y), width,
-                   config.output_bias);
+  return LinearWith(layers, own + "attention", Joined(b, Attend(b, parts).y), width,
+                    config.output_bias);
 }
 
 Value* FeedForwardOf(Builder& b, Layers& layers, const TransformerLayer& config,
@@ -76,17 +90,17 @@ Value* FeedForwardOf(Builder& b, Layers& layers, const TransformerLayer& config,
   Value *gate = nullptr, *up = nullptr;
   if (config.gated && layers.Has(own + "gate_up.weight")) {
     std::vector<Value*> both =
-        Parts(b, Projected(layers, own + "gate_up", x, 2 * size, config.up_bias), {size, size}, 2);
+        Parts(b, LinearWith(layers, own + "gate_up", x, 2 * size, config.up_bias), {size, size}, 2);
     gate = both[0], up = both[1];
   } else if (config.gated) {
-    gate = Projected(layers, own + "gate", x, size, config.up_bias);
-    up = Projected(layers, own + "up", x, size, config.up_bias);
+    gate = LinearWith(layers, own + "gate", x, size, config.up_bias);
+    up = LinearWith(layers, own + "up", x, size, config.up_bias);
   } else {
-    gate = Projected(layers, own + "up", x, size, config.up_bias);
+    gate = LinearWith(layers, own + "up", x, size, config.up_bias);
   }
   Value* y = Activate(b, config.activation, gate);
   if (up) y = Binary(b, "mul", y, up);
-  return Projected(layers, own + "down", y, config.width, config.up_bias);
+  return LinearWith(layers, own + "down", y, config.width, config.up_bias);
 }
 
 Value* PreNormLayer(Builder& b, Layers& layers, const TransformerLayer& config,

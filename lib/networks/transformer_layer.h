@@ -47,6 +47,14 @@ Value* SelfAttention(Builder& b, Layers& layers, const TransformerLayer& config,
 Value* FeedForwardOf(Builder& b, Layers& layers, const TransformerLayer& config,
                      const std::string& own, Value* x);
 
+struct Projections {
+  Value *query, *key, *value;  // [..., width]
+};
+// Projects tokens by own + "query", "key" and "value", or by "qkv", with which "query.bias" and
+// "value.bias" may be apart (BEiT). The biases that `config` asks for must be there.
+Projections Projected(Builder& b, Layers& layers, const TransformerLayer& config,
+                      const std::string& own, Value* x);
+
 // Layers::Linear with a bias that must be there. `out` -1: any number of rows.
 Value* Biased(Layers& layers, const std::string& name, Value* x, int64_t out);
 

@@ -75,28 +75,44 @@ class VisionModel {
         return Activate(b_, Activation::kTanh, Biased(layers_, "vision.pooler", First(), width()));
       case Pooler::kMean:
         return layers_.LayerNorm("vision.pooler_norm", MeanOfPatches(), vision().layer.epsilon);
+      case Pooler::kPatches:
+        return MeanOfPatches();
       case Pooler::kAttention:
         return AttentionPooled();
     }
     return nullptr;
   }
-  // Follows transformers' modeling_siglip.py, SiglipMultiheadAttentionPoolingHead.
+  // Returns one of the parts of a linear layer whose weights join several.
+  Value* PartOf(const std::string& name, Value* x, int64_t parts, int64_t index) {
+    const int64_t w = width();
+    Value* weight = layers_.Needed(name + ".weight", {parts * w, w});
+    Value* bias = layers_.Needed(name + ".bias", {parts * w});
+    auto rows = [&](Value* all) {
+      return parts == 1 ? all : SliceAlong(b_, all, 0, index * w, (index + 1) * w, false);
+    };
+    return b_.Make("linear", {{"x", x}, {"weight", rows(weight)}, {"bias", rows(bias)}});
+  }
+  // Follows transformers' modeling_siglip.py, SiglipMultiheadAttentionPoolingHead, and timm's
+  // AttentionPoolLatent.
   Value* AttentionPooled() {
     const TransformerLayer& layer = vision().layer;
     const std::string own = "vision.head.";
     const int64_t w = width();
-    auto part = [&](Value* x, int64_t first) {
-      Value* weight = layers_.Needed(own + "qkv.weight", {3 * w, w});
-      Value* bias = layers_.Needed(own + "qkv.bias", {3 * w});
-      return b_.Make("linear", {{"x", x},
-                                {"weight", SliceAlong(b_, weight, 0, first, first + w, false)},
-                                {"bias", SliceAlong(b_, bias, 0, first, first + w, false)}});
+    // Weights of queries are apart from those of keys and values, or all are joined.
+    const bool apart = layers_.Has(own + "query.weight");
+    auto part = [&](Value* x, int64_t index) {
+      const std::string name = !apart       ? own + "qkv"
+                               : index == 0 ? own + "query"
+                                            : own + "key_value";
+      const int64_t parts = !apart ? 3 : index == 0 ? 1 : 2;
+      return PartOf(name, x, parts, apart ? std::max<int64_t>(index - 1, 0) : index);
     };
     Value* probe = layers_.Needed(own + "probe", {1, 1, w});
+    Value* patches = PatchTokens(b_, vision(), hidden_);
     const double scale = 1 / std::sqrt(static_cast<double>(w / layer.heads));
     AttentionParts parts{.q = Binary(b_, "mul", Heads(b_, part(probe, 0), layer.heads), scale),
-                         .k = Heads(b_, part(hidden_, w), layer.heads),
-                         .v = Heads(b_, part(hidden_, 2 * w), layer.heads)};
+                         .k = Heads(b_, part(patches, 1), layer.heads),
+                         .v = Heads(b_, part(patches, 2), layer.heads)};
     Value* x = Biased(layers_, own + "attention", Joined(b_, Attend(b_, parts).y), w);
     Value* y = layers_.LayerNorm(own + "norm", x, layer.epsilon);
     x = Binary(b_, "add", x, FeedForwardOf(b_, layers_, layer, own, y));

@@ -53,7 +53,8 @@ struct VisionModelConfig {
     kNormedFirst,  // that token, normalised by vision.norm
     kDense,        // tanh of a linear layer of that token: vision.pooler
     kMean,         // the mean of the patches, normalised: vision.pooler_norm
-    kAttention,    // a query that attends to all tokens: vision.head (SigLIP)
+    kPatches,      // that mean, not normalised
+    kAttention,    // a query that attends to all patches: vision.head (SigLIP)
   } pooler = Pooler::kNone;
   enum class Features : uint8_t {
     kFirst,         // the first token
@@ -71,7 +72,7 @@ struct VisionModelConfig {
 // The tensors have the names of the towers (vision_transformer.h, text_tower.h), of depth.h, and
 //
 //   vision.pooler vision.pooler_norm vision.projection text.projection
-//   vision.head.probe; vision.head.qkv vision.head.attention vision.head.norm vision.head.up
+//   vision.head.probe; vision.head.qkv, or .query and .key_value; vision.head.attention vision.head.norm vision.head.up
 //   vision.head.down
 //   classifier teacher   (deit's cls_classifier and distillation_classifier)
 //   detection.class.N detection.box.N   for layers N = 0 to 2

@@ -12,6 +12,8 @@ namespace mlc::networks {
 
 namespace {
 
+using Positioned = VisionConfig::Positioned;
+
 // A table of positions: rows of the tokens before the patches, a row per patch, and rows of the
 // tokens after them. Only those of the patches depend on the size of the picture.
 class PositionTable {
@@ -31,8 +33,15 @@ class PositionTable {
   }
 
  private:
-  int64_t before() const { return config_.class_token + config_.distillation_token; }
-  int64_t after() const { return config_.detection_tokens; }
+  int64_t before() const {
+    if (config_.positioned == Positioned::kPatches) return 0;
+    return config_.positioned == Positioned::kAll
+               ? config_.first_patch()
+               : config_.class_token + config_.distillation_token;
+  }
+  int64_t after() const {
+    return config_.positioned == Positioned::kPatches ? 0 : config_.detection_tokens;
+  }
   const VisionConfig& config_;
 };
 
@@ -93,17 +102,21 @@ class Tower {
 
   Value* Embedded(Value* pixels) {
     Value* patches = Patches(pixels);
+    const bool only_patches = config_.positioned == Positioned::kPatches,
+               all = config_.positioned == Positioned::kAll;
+    if (config_.position_table && only_patches) patches = Binary(b_, "add", patches, Positions());
     std::vector<Value*> tokens;
     if (config_.class_token) tokens.push_back(Table("vision.class_token", 1));
     if (config_.distillation_token) tokens.push_back(Table("vision.distillation_token", 1));
+    Value* registers =
+        config_.registers > 0 ? Table("vision.registers", config_.registers) : nullptr;
+    if (registers && (all || only_patches)) tokens.push_back(registers);
     tokens.push_back(patches);
     if (config_.detection_tokens > 0)
       tokens.push_back(Table("vision.detection_tokens", config_.detection_tokens));
     Value* x = tokens.size() == 1 ? patches : Concat(b_, tokens, 1);
-    if (config_.position_table) x = Binary(b_, "add", x, Positions());
-    if (config_.registers == 0) return x;
-    // Registers have no positions.
-    Value* registers = Table("vision.registers", config_.registers);
+    if (config_.position_table && !only_patches) x = Binary(b_, "add", x, Positions());
+    if (!registers || all || only_patches) return x;
     const int64_t before = config_.class_token + config_.distillation_token,
                   after = config_.grid().count() + config_.detection_tokens;
     if (before == 0) return Concat(b_, {registers, x}, 1);

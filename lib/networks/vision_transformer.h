@@ -27,8 +27,13 @@ struct VisionConfig {
   bool patch_bias = true;
   bool flat_patches = false;     // the patches' weight is [W, height * width * channels]
   bool embeddings_norm = false;  // before the layers (CLIP)
-  // A table for all tokens but registers, added to the embeddings; resized to the picture.
+  // A table of positions, added to the embeddings; resized to the picture.
   bool position_table = true;
+  enum class Positioned : uint8_t {
+    kAllButRegisters,
+    kAll,
+    kPatches
+  } positioned = Positioned::kAllButRegisters;  // the tokens that have positions
   Resizing resizing = Resizing::kBicubic;
   bool mid_positions = false;  // such tables also after each layer but the last (YOLOS)
   bool rotary = false;         // of the patches, by two coordinates (DINOv3)

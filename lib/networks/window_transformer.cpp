@@ -6,6 +6,7 @@
 #include "lib/ir/arithmetic.h"
 #include "lib/networks/attention.h"
 #include "lib/networks/heads.h"
+#include "lib/networks/transformer_layer.h"
 
 namespace mlc::networks {
 
@@ -146,17 +147,11 @@ class WindowTransformer {
   Value* InWindows(const std::string& name, Value* x, size_t stage, Windows windows, int64_t down,
                    int64_t across) {
     const int64_t width = x->type.shape[2].constant(), heads = config_.heads[stage];
-    Value *q, *k, *v;
-    if (layers_.Has(name + ".qkv.weight")) {
-      std::vector<Value*> parts =
-          Parts(b_, layers_.Linear(name + ".qkv", x, 3 * width), {width, width, width}, 2);
-      q = parts[0], k = parts[1], v = parts[2];
-    } else {
-      q = layers_.Linear(name + ".query", x, width);
-      k = layers_.Linear(name + ".key", x, width);
-      v = layers_.Linear(name + ".value", x, width);
-    }
-    q = Heads(b_, q, heads), k = Heads(b_, k, heads), v = Heads(b_, v, heads);
+    const TransformerLayer layer{
+        .width = width, .query_bias = false, .key_bias = false, .value_bias = false};
+    const Projections made = Projected(b_, layers_, layer, name + ".", x);
+    Value *q = Heads(b_, made.query, heads), *k = Heads(b_, made.key, heads),
+          *v = Heads(b_, made.value, heads);
     if (config_.second) {
       Value* scale = layers_.Needed(name + ".scale", {heads, 1, 1});
       scale = b_.Make("exp", {{"x", Binary(b_, "minimum", scale, std::log(100.0))}});

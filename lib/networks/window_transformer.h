@@ -26,7 +26,7 @@ struct WindowTransformerConfig {
 };
 
 // Tensors: patches, patches.norm; stage.S.block.B.norm, .attention.{query, key, value} or
-// .attention.qkv, .attention.output, .attention.biases [(2 window - 1)^2, heads], .second_norm,
+// .attention.qkv (transformer_layer.h, Projected), .attention.output, .attention.biases [(2 window - 1)^2, heads], .second_norm,
 // .up, .down; V2: .attention.scale [heads, 1, 1], .attention.distance.0 and .1; stage.S.merge,
 // .merge.norm; norm; classifier. Each is followed by .weight or .bias, but for biases and scale.
 // Outputs without a classifier: last_hidden_state [1, tokens, C], pooler_output [1, C].

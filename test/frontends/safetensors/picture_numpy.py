@@ -57,7 +57,7 @@ class Net:
         reach = dilation * (kernel - 1) + 1
         windows = np.lib.stride_tricks.sliding_window_view(x, (reach, reach), (1, 2))[:, ::stride, ::stride, ::dilation, ::dilation]
         windows = windows.reshape(groups, -1, *windows.shape[1:])
-        y = np.einsum("gchwyx,gocyx->gohw", windows, weight.reshape(groups, out // groups, *weight.shape[1:])).reshape(out, *windows.shape[2:4])
+        y = np.einsum("gchwyx,gocyx->gohw", windows, weight.reshape(groups, out // groups, *weight.shape[1:]), optimize=True).reshape(out, *windows.shape[2:4])
         return y + self.tensor(name + ".bias", out, prefix=prefix)[:, None, None] if bias else y
 
     def batch_norm(self, name, x, epsilon=1e-5, prefix=None):
@@ -348,7 +348,7 @@ def swin(net, c, x):
                     region[a, b] = 3 * i + j
         x = x.reshape(rows, w, columns, w, width).swapaxes(1, 2).reshape(-1, w * w, width)
         region = region.reshape(rows, w, columns, w).swapaxes(1, 2).reshape(-1, w * w)
-        mask = np.where(region[:, :, None] != region[:, None, :], -200.0 if second else -100.0, 0)[:, None]
+        mask = np.where(region[:, :, None] != region[:, None, :], c.get("apart", -200.0 if second else -100.0), 0)[:, None]
         q, k, v_ = (net.linear(f"{name}.self.{part}", x, width, not (second and part == "key")) for part in ("query", "key", "value"))
         q, k, v_ = (y.reshape(len(x), w * w, heads, -1).swapaxes(1, 2) for y in (q, k, v_))
         at = np.stack(np.meshgrid(np.arange(w), np.arange(w), indexing="ij"), -1).reshape(-1, 2)
@@ -527,7 +527,7 @@ DEFAULTS = {
 def made(config, picture, seed=0):
     """Returns the tensors of a tiny folder and the outputs for a picture [3, H, W]."""
     kind = config["model_type"]
-    prefix = "model." if kind == "detr" else kind + "."
+    prefix = "model." if kind in ("detr", "rt_detr", "rt_detr_v2", "d_fine") else kind + "."
     net = Net("" if config["architectures"][0].endswith("Model") else prefix, seed)
     outputs = READINGS[kind](net, DEFAULTS.get(kind, {}) | config, picture)
     return net.tensors, outputs

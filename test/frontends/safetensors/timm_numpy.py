@@ -1,0 +1,210 @@
+"""Computes networks of timm in NumPy with double precision: readings of timm's models/*.py that are independent of mlc. A reading
+takes a picture_numpy.Net, the number of labels and a picture [3, H, W], and returns the outputs."""
+import math
+
+import numpy as np
+
+from picture_numpy import ACTIVATIONS, attend, divisible, halved, pool, sigmoid, tokens
+
+ACTIVATIONS = ACTIVATIONS | {"quick_gelu": lambda x: x * sigmoid(1.702 * x),
+                             "gelu_tanh": lambda x: x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))}
+
+
+def vit(width, depth, heads, patch=16, ratio=4, pooling="token", classes=True, registers=0, distilled=False, prenorm=False, overlap=True,
+        scales=False, fc_norm=None, bias=True, act="gelu", gated=False, relative=False, final=True, epsilon=1e-6):
+    """`overlap` says that tokens before the patches have positions, `relative` that the network is a BEiT."""
+    fc_norm = pooling == "avg" if fc_norm is None else fc_norm
+
+    def attention(net, name, x, grid):
+        if relative:
+            qkv = x @ net.tensor(name + "qkv.weight", 3 * width, width).T
+            qkv = qkv + np.concatenate([net.tensor(name + "q_bias", width), np.zeros(width), net.tensor(name + "v_bias", width)])
+        else:
+            qkv = net.linear(name + "qkv", x, 3 * width, bias)
+        q, k, v = qkv.reshape(len(x), 3, heads, -1).transpose(1, 2, 0, 3)
+        shift = 0
+        if relative:
+            spans = 2 * grid[0] - 1, 2 * grid[1] - 1
+            table = net.tensor(name + "relative_position_bias_table", spans[0] * spans[1] + 3, heads)
+            at = np.stack(np.meshgrid(*map(np.arange, grid), indexing="ij"), -1).reshape(-1, 2)
+            apart = at[:, None] - at[None] + np.array(grid) - 1
+            index = np.pad(apart[..., 0] * spans[1] + apart[..., 1], ((1, 0), (1, 0)))
+            index[0, :], index[:, 0], index[0, 0] = len(table) - 3, len(table) - 2, len(table) - 1
+            shift = table[index].transpose(2, 0, 1)
+        return net.linear(name + "proj", attend(q, k, v, shift).transpose(1, 0, 2).reshape(len(x), width), width)
+
+    def mlp(net, name, x):
+        y = net.linear(name + "fc1", x, int(width * ratio))
+        y = ACTIVATIONS[act](y[:, :y.shape[1] // 2]) * y[:, y.shape[1] // 2:] if gated else ACTIVATIONS[act](y)
+        return net.linear(name + "fc2", y, width)
+
+    def reading(net, labels, x):
+        x = net.conv("patch_embed.proj", x, width, patch, patch, 0, bias=not prenorm)
+        grid, x = x.shape[1:], tokens(x)
+        names = ["cls_token"] * classes + ["dist_token"] * distilled
+        before = [net.tensor(name, 1, 1, width)[0] for name in names]
+        before += [net.tensor("reg_token", 1, registers, width)[0]] if registers else []
+        first = sum(map(len, before))
+        if not relative:
+            positions = net.tensor("pos_embed", 1, len(x) + first * overlap, width)[0]
+            x = np.concatenate(before + [x]) + positions if overlap else np.concatenate(before + [x + positions])
+        else:
+            x = np.concatenate(before + [x])
+        x = net.layer_norm("norm_pre", x, epsilon) if prenorm else x
+        for n in range(depth):
+            name = f"blocks.{n}."
+            scale = (lambda key: net.tensor(name + key, width)) if scales else lambda key: 1
+            keys = ("gamma_1", "gamma_2") if relative else ("ls1.gamma", "ls2.gamma")
+            x = x + scale(keys[0]) * attention(net, name + "attn.", net.layer_norm(name + "norm1", x, epsilon), grid)
+            x = x + scale(keys[1]) * mlp(net, name + "mlp.", net.layer_norm(name + "norm2", x, epsilon))
+        x = net.layer_norm("norm", x, epsilon) if final and not fc_norm else x
+        if distilled:
+            return {"logits": (net.linear("head", x[0], labels) + net.linear("head_dist", x[1], labels))[None] / 2}
+        if pooling == "map":
+            q = net.linear("attn_pool.q", net.tensor("attn_pool.latent", 1, 1, width)[0], width).reshape(1, heads, -1).swapaxes(0, 1)
+            k, v = net.linear("attn_pool.kv", x[first:], 2 * width).reshape(len(x) - first, 2, heads, -1).transpose(1, 2, 0, 3)
+            y = net.linear("attn_pool.proj", attend(q, k, v).reshape(1, width), width)
+            pooled = (y + mlp(net, "attn_pool.mlp.", net.layer_norm("attn_pool.norm", y, epsilon)))[0]
+        else:
+            pooled = x[0] if pooling == "token" else x[first:].mean(0)
+        pooled = net.layer_norm("fc_norm", pooled, epsilon) if final and fc_norm else pooled
+        if labels == 0:
+            return {"last_hidden_state": x[None], "pooler_output": pooled[None]}
+        return {"logits": net.linear("head", pooled, labels)[None]}
+    return reading
+
+
+def unit(net, conv, norm, x, out, kernel=1, stride=1, groups=1, act="relu"):
+    return ACTIVATIONS[act](net.batch_norm(norm, net.conv(conv, x, out, kernel, stride, groups=groups)))
+
+
+def squeezed(net, name, x, inner):
+    mean = np.maximum(net.conv(name + "fc1", x.mean((1, 2), keepdims=True), inner, bias=True), 0)
+    return x * sigmoid(net.conv(name + "fc2", mean, len(x), bias=True))
+
+
+def classified(net, name, x, labels):
+    return {"logits": net.linear(name, x.mean((1, 2)), labels)[None]}
+
+
+def resnet(depths, basic, stem=None, groups=1, width=64, average=False, squeeze=None, convolves=False):
+    """`stem` has the widths of three convolutions; `squeeze` is se or eca."""
+    def reading(net, labels, x):
+        if stem is None:
+            x = unit(net, "conv1", "bn1", x, 64, 7, 2)
+        else:
+            for i, (out, norm) in enumerate(zip(stem, ("conv1.1", "conv1.4", "bn1"))):
+                x = unit(net, f"conv1.{3 * i}", norm, x, out, 3, 1 if i else 2)
+        x = unit(net, "maxpool.0", "maxpool.1", x, len(x), 3, 2) if convolves else pool(x, "max")
+        for s, depth in enumerate(depths):
+            planes = 64 << s
+            out, inner = planes if basic else 4 * planes, planes if basic else planes * width // 64 * groups
+            for i in range(depth):
+                name, stride = f"layer{s + 1}.{i}.", 2 if s and not i else 1
+                if basic:
+                    y = unit(net, name + "conv1", name + "bn1", x, inner, 3, stride)
+                    y = unit(net, name + "conv2", name + "bn2", y, out, 3, act="")
+                else:
+                    y = unit(net, name + "conv1", name + "bn1", x, inner)
+                    y = unit(net, name + "conv2", name + "bn2", y, inner, 3, stride, groups)
+                    y = unit(net, name + "conv3", name + "bn3", y, out, act="")
+                if squeeze == "se":
+                    y = squeezed(net, name + "se.", y, 8 * (out // 128 or 1))
+                elif squeeze == "eca":
+                    t = int((math.log2(out) + 1) / 2)
+                    size = max(t if t % 2 else t + 1, 3)
+                    row = np.convolve(np.pad(y.mean((1, 2)), size // 2), net.tensor(name + "se.conv.weight", 1, 1, size)[0, 0, ::-1], "valid")
+                    y = y * sigmoid(row)[:, None, None]
+                if stride > 1 or len(x) != out:
+                    pooled = average and stride > 1
+                    conv, norm = (1, 2) if average else (0, 1)
+                    x = unit(net, f"{name}downsample.{conv}", f"{name}downsample.{norm}", halved(x) if pooled else x, out,
+                             stride=1 if average else stride, act="")
+                x = np.maximum(x + y, 0)
+        return classified(net, "fc", x, labels)
+    return reading
+
+
+def regnet(first, slope, ratio, group, depth, squeeze=False):
+    def reading(net, labels, x):
+        exact = first + slope * np.arange(depth)
+        widths = (np.round(first * ratio ** np.round(np.log(exact / first) / math.log(ratio)) / 8) * 8).astype(int)
+        x = unit(net, "stem.conv", "stem.bn", x, 32, 3, 2)
+        for s, width in enumerate(sorted(set(widths))):
+            size = min(group, width)
+            out = int(round(width / size) * size)
+            for i in range((widths == width).sum()):
+                name, stride = f"s{s + 1}.b{i + 1}.", 1 if i else 2
+                y = unit(net, name + "conv1.conv", name + "conv1.bn", x, out)
+                y = unit(net, name + "conv2.conv", name + "conv2.bn", y, out, 3, stride, out // size)
+                y = squeezed(net, name + "se.", y, round(len(x) / 4)) if squeeze else y
+                y = unit(net, name + "conv3.conv", name + "conv3.bn", y, out, act="")
+                if i == 0:
+                    x = unit(net, name + "downsample.conv", name + "downsample.bn", x, out, stride=stride, act="")
+                x = np.maximum(x + y, 0)
+        return classified(net, "head.fc", x, labels)
+    return reading
+
+
+def vgg(depths, normed, inner):
+    def reading(net, labels, x):
+        at = 0
+        for depth, width in zip(depths, (64, 128, 256, 512, 512)):
+            for _ in range(depth):
+                x = net.conv(f"features.{at}", x, width, 3, bias=True)
+                x = np.maximum(net.batch_norm(f"features.{at + 1}", x) if normed else x, 0)
+                at += 3 if normed else 2
+            x, at = pool(x, "max", 2, 2, 0), at + 1
+        for axis in (1, 2):
+            size = x.shape[axis]
+            if size < 7:
+                x = np.stack([x.take(range(i * size // 7, -(-(i + 1) * size // 7)), axis).mean(axis) for i in range(7)], axis)
+        x = np.maximum(net.conv("pre_logits.fc1", x, inner, 7, pad=0, bias=True), 0)
+        x = np.maximum(net.conv("pre_logits.fc2", x, 4096, bias=True), 0)
+        return classified(net, "head.fc", x, labels)
+    return reading
+
+
+def densenet(growth, depths, bottleneck):
+    def reading(net, labels, x):
+        def normed(name, x):
+            return np.maximum(net.batch_norm(name, x), 0)
+        x = pool(unit(net, "features.conv0", "features.norm0", x, 2 * growth, 7, 2), "max")
+        for block, depth in enumerate(depths, 1):
+            for layer in range(1, depth + 1):
+                name = f"features.denseblock{block}.denselayer{layer}."
+                y = net.conv(name + "conv1", normed(name + "norm1", x), bottleneck * growth)
+                x = np.concatenate([x, net.conv(name + "conv2", normed(name + "norm2", y), growth, 3)])
+            if block < len(depths):
+                name = f"features.transition{block}."
+                x = net.conv(name + "conv", normed(name + "norm", x), len(x) // 2)
+                x = pool(x, "mean", 2, 2, 0)
+        return classified(net, "classifier", normed("features.norm5", x), labels)
+    return reading
+
+
+def mobilenet_v4(stages, stem, width=1.0):
+    """Stages of blocks: (er or cn, kernel, stride, expansion, channels) or (uir, start, kernel, stride, expansion, channels)."""
+    def reading(net, labels, x):
+        x = unit(net, "conv_stem", "bn1", x, stem, 3, 2)
+        for s, stage in enumerate(stages):
+            for i, (kind, *sizes) in enumerate(stage):
+                name, (kernel, stride, expansion, channels) = f"blocks.{s}.{i}.", sizes[-4:]
+                stride, out, between, y = 1 if i else stride, divisible(channels * width), divisible(len(x) * expansion), x
+                if kind == "cn":
+                    y = unit(net, name + "conv", name + "bn1", y, out, kernel, stride)
+                elif kind == "er":
+                    y = unit(net, name + "conv_exp", name + "bn1", y, between, kernel, stride)
+                    y = unit(net, name + "conv_pwl", name + "bn2", y, out, act="")
+                else:
+                    def part(part, y, out, *window, act="relu"):
+                        return unit(net, f"{name}{part}.conv", f"{name}{part}.bn", y, out, *window, act=act)
+                    if sizes[0]:
+                        y = part("dw_start", y, len(y), sizes[0], 1 if kernel else stride, len(y), act="")
+                    y = part("pw_exp", y, between)
+                    y = part("dw_mid", y, between, kernel, stride, between) if kernel else y
+                    y = part("pw_proj", y, out, act="")
+                x = x + y if kind != "cn" and stride == 1 and len(x) == out else y
+        x = unit(net, "conv_head", "norm_head", x.mean((1, 2), keepdims=True), 1280)[:, 0, 0]
+        return {"logits": net.linear("classifier", x, labels)[None]}
+    return reading
