@@ -61,6 +61,8 @@ constexpr ProcessorRow kProcessors[] = {
      true},
     {"RTDetr",
      R"({"size": {"height": 640, "width": 640}, "resample": 2, "do_normalize": false, "image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]})"},
+    {"Sam",
+     R"({"size": {"longest_edge": 1024}, "resample": 2, "do_pad": true, "pad_size": {"height": 1024, "width": 1024}, "image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]})"},
     {"Segformer",
      R"({"size": {"height": 512, "width": 512}, "resample": 2, "image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]})"},
     {"Siglip",

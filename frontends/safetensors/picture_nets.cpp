@@ -10,7 +10,7 @@ namespace {
 
 const PictureNetRow* FindPictureNetRow(const Config& config) {
   const std::string type = config.Text("model_type", "");
-  for (auto rows : {ConvolutionNetRows(), MapNetRows(), DetectorRows()})
+  for (auto rows : {ConvolutionNetRows(), MapNetRows(), DetectorRows(), SamRows()})
     for (const PictureNetRow& row : rows)
       if (row.model_type == type) return &row;
   return nullptr;
@@ -45,7 +45,7 @@ bool IsPictureNet(const Config& config) { return FindPictureNetRow(config) != nu
 
 std::set<std::string> PictureNetModelTypes() {
   std::set<std::string> types;
-  for (auto rows : {ConvolutionNetRows(), MapNetRows(), DetectorRows()})
+  for (auto rows : {ConvolutionNetRows(), MapNetRows(), DetectorRows(), SamRows()})
     for (const PictureNetRow& row : rows) types.emplace(row.model_type);
   return types;
 }
