@@ -234,6 +234,9 @@ std::vector<std::vector<int64_t>> Config::IntLists(const std::string& key) const
 std::vector<double> Config::Numbers(const std::string& key) const {
   return Converted(*this, object_, key, "a list of numbers", ListOf(NumberOf));
 }
+std::vector<bool> Config::Bools(const std::string& key) const {
+  return Converted(*this, object_, key, "a list of true and false", ListOf(BoolOf));
+}
 std::vector<std::string> Config::Texts(const std::string& key) const {
   return Converted(*this, object_, key, "a list of strings", ListOf(TextOf));
 }

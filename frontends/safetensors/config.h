@@ -53,6 +53,7 @@ class Config {
   std::vector<int64_t> Ints(const std::string& key) const;
   std::vector<std::vector<int64_t>> IntLists(const std::string& key) const;  // missing: empty
   std::vector<double> Numbers(const std::string& key) const;
+  std::vector<bool> Bools(const std::string& key) const;
   std::vector<std::string> Texts(const std::string& key) const;
   std::map<std::string, std::string> TextMap(const std::string& key) const;
   Config Object(const std::string& key) const;

@@ -75,6 +75,44 @@ constexpr TensorName kEfficientNetNames[] = {
     {"head.conv", "encoder.top_conv"},
     {"head.norm", "encoder.top_bn"},
 };
+constexpr TensorName kHgNetNames[] = {
+    {"stem.1.conv", "embedder.stem1.convolution"},
+    {"stem.1.norm", "embedder.stem1.normalization"},
+    {"stem.1.affine", "embedder.stem1.lab"},
+    {"stem.2a.conv", "embedder.stem2a.convolution"},
+    {"stem.2a.norm", "embedder.stem2a.normalization"},
+    {"stem.2a.affine", "embedder.stem2a.lab"},
+    {"stem.2b.conv", "embedder.stem2b.convolution"},
+    {"stem.2b.norm", "embedder.stem2b.normalization"},
+    {"stem.2b.affine", "embedder.stem2b.lab"},
+    {"stem.3.conv", "embedder.stem3.convolution"},
+    {"stem.3.norm", "embedder.stem3.normalization"},
+    {"stem.3.affine", "embedder.stem3.lab"},
+    {"stem.4.conv", "embedder.stem4.convolution"},
+    {"stem.4.norm", "embedder.stem4.normalization"},
+    {"stem.4.affine", "embedder.stem4.lab"},
+    {"stage.{}.downsample.conv", "encoder.stages.{}.downsample.convolution"},
+    {"stage.{}.downsample.norm", "encoder.stages.{}.downsample.normalization"},
+    {"stage.{}.block.{}.layer.{}.{}.conv",
+     "encoder.stages.{}.blocks.{}.layers.{}.conv{+1}.convolution"},
+    {"stage.{}.block.{}.layer.{}.{}.norm",
+     "encoder.stages.{}.blocks.{}.layers.{}.conv{+1}.normalization"},
+    {"stage.{}.block.{}.layer.{}.{}.affine", "encoder.stages.{}.blocks.{}.layers.{}.conv{+1}.lab"},
+    {"stage.{}.block.{}.layer.{}.conv", "encoder.stages.{}.blocks.{}.layers.{}.convolution"},
+    {"stage.{}.block.{}.layer.{}.norm", "encoder.stages.{}.blocks.{}.layers.{}.normalization"},
+    {"stage.{}.block.{}.layer.{}.affine", "encoder.stages.{}.blocks.{}.layers.{}.lab"},
+    {"stage.{}.block.{}.join.{}.conv", "encoder.stages.{}.blocks.{}.aggregation.{}.convolution"},
+    {"stage.{}.block.{}.join.{}.norm", "encoder.stages.{}.blocks.{}.aggregation.{}.normalization"},
+    {"stage.{}.block.{}.join.{}.affine", "encoder.stages.{}.blocks.{}.aggregation.{}.lab"},
+    {"classifier", "fc"},
+};
+constexpr std::string_view kHgNetDefaults =
+    R"({"hidden_act": "relu", "stem_channels": [3, 32, 48],
+        "stage_in_channels": [48, 128, 512, 1024], "stage_mid_channels": [48, 96, 192, 384],
+        "stage_out_channels": [128, 512, 1024, 2048], "stage_num_blocks": [1, 1, 3, 1],
+        "stage_downsample": [false, true, true, true],
+        "stage_light_block": [false, false, true, true], "stage_kernel_size": [3, 3, 5, 5],
+        "stage_numb_of_layers": [6, 6, 6, 6], "use_learnable_affine_block": false})";
 constexpr std::string_view kClassification = "ForImageClassification";
 
 std::vector<TensorName> Names(std::span<const TensorName> rows) {
@@ -112,6 +150,13 @@ Program ImportRegNet(const PictureFolder& from) {
     names.insert(names.begin(), std::begin(kRegNetNames), std::end(kRegNetNames));
   }
   return BuiltFrom(from, {"regnet.", ""}, std::move(names), config, networks::BuildResidualNetwork);
+}
+
+Program ImportHgNet(const PictureFolder& from) {
+  networks::HgNetConfig config = ReadHgNet(from.json());
+  config.picture = from.Picture();
+  config.labels = from.HasHead(kClassification) ? from.Labels() : 0;
+  return BuiltFrom(from, {"hgnet_v2.", ""}, Names(kHgNetNames), config, networks::BuildHgNet);
 }
 
 networks::ConvNextConfig ReadConvNext(const PictureFolder& from) {
@@ -328,6 +373,7 @@ const PictureNetRow kConvolutionNetRows[] = {
          "expand_ratios": [1, 6, 6, 6, 6, 6, 6], "hidden_act": "swish", "pooling_type": "mean",
          "batch_norm_eps": 0.001})",
      ImportEfficientNet},
+    {"hgnet_v2", kHgNetDefaults, ImportHgNet},
     {"mobilenet_v1",
      R"({"image_size": 224, "depth_multiplier": 1.0, "min_depth": 8, "hidden_act": "relu6",
          "tf_padding": true, "layer_norm_eps": 0.001})",
@@ -375,6 +421,44 @@ networks::ResidualConfig ReadResNet(const Config& json) {
   }
   return config;
 }
+
+networks::HgNetConfig ReadHgNet(const Config& given) {
+  const Config json = given.WithDefaults(kHgNetDefaults);
+  networks::HgNetConfig config;
+  config.activation = ActivationOf(json, "hidden_act");
+  config.affine = json.Bool("use_learnable_affine_block");
+  auto refuse = [&](const char* key, const std::string& expected) {
+    throw Error("bad-file", "\"{}\" is {}", json.KeyPath(key), json.Json(key))
+        .At({json.file(), fmt::format("key \"{}\"", json.KeyPath(key))})
+        .Expected("{}", expected);
+  };
+  const std::vector<int64_t> stem = json.Ints("stem_channels"),
+                             widths = json.Ints("stage_in_channels");
+  if (stem.size() != 3) refuse("stem_channels", "three numbers");
+  config.stem = stem[1], config.stem_out = stem[2];
+  config.stages.resize(widths.size());
+  auto read = [&](const char* key, auto set) {
+    const std::vector<int64_t> values = json.Ints(key);
+    if (values.size() != widths.size()) refuse(key, fmt::format("{} numbers", widths.size()));
+    for (size_t i = 0; i < values.size(); ++i) set(config.stages[i], values[i]);
+  };
+  using Stage = networks::HgNetStage;
+  read("stage_in_channels", [](Stage& stage, int64_t value) { stage.in = value; });
+  read("stage_mid_channels", [](Stage& stage, int64_t value) { stage.inner = value; });
+  read("stage_out_channels", [](Stage& stage, int64_t value) { stage.out = value; });
+  read("stage_num_blocks", [](Stage& stage, int64_t value) { stage.blocks = value; });
+  read("stage_kernel_size", [](Stage& stage, int64_t value) { stage.kernel = value; });
+  read("stage_numb_of_layers", [](Stage& stage, int64_t value) { stage.layers = value; });
+  auto read_flags = [&](const char* key, bool Stage::*flag) {
+    const std::vector<bool> values = json.Bools(key);
+    if (values.size() != widths.size()) refuse(key, fmt::format("{} flags", widths.size()));
+    for (size_t i = 0; i < values.size(); ++i) config.stages[i].*flag = values[i];
+  };
+  read_flags("stage_downsample", &Stage::downsample);
+  read_flags("stage_light_block", &Stage::light);
+  return config;
+}
+std::span<const TensorName> HgNetNames() { return kHgNetNames; }
 
 std::span<const TensorName> ResNetNames() { return kResNetNames; }
 std::span<const PictureNetRow> ConvolutionNetRows() { return kConvolutionNetRows; }

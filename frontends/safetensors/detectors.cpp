@@ -107,6 +107,16 @@ TensorNameList RtDetrNames() {
     add(fmt::format("project.{{}}.{}", ours), fmt::format("encoder_input_proj.{{}}.{}", theirs));
     add(fmt::format("level.{{}}.{}", ours), fmt::format("decoder_input_proj.{{}}.{}", theirs));
   }
+  // D-FINE's names come first, since "reduce" also matches them.
+  add("reduce.{}.{}", "encoder.downsample_convs.{}.conv{+1}");
+  for (std::string_view part : {"fpn", "pan"})
+    for (auto [ours, theirs] : {std::pair("csp1", "csp_rep1"), {"csp2", "csp_rep2"}})
+      add(fmt::format("{}.{{}}.{}", part, ours),
+          fmt::format("encoder.{}_blocks.{{}}.{}", part, theirs));
+  add("first", "decoder.pre_bbox_head.layers");
+  add("quality.{}", "decoder.lqe_layers.{}.reg_conf.layers");
+  add("up", "decoder.up");
+  add("scale", "decoder.reg_scale");
   add("lateral", "encoder.lateral_convs");
   add("fpn", "encoder.fpn_blocks");
   add("reduce", "encoder.downsample_convs");
@@ -121,6 +131,11 @@ TensorNameList RtDetrNames() {
   add("classes", "class_embed");
   add("boxes.{}", "decoder.bbox_embed.{}.layers");
   add("boxes.{}", "bbox_embed.{}.layers");
+  // Transformers 5 stores the heads of the first layer alone if all are equal.
+  for (std::string_view module : {"decoder.", ""}) {
+    add("classes.{}", fmt::format("{}class_embed.0", module));
+    add("boxes.{}", fmt::format("{}bbox_embed.0.layers", module));
+  }
   // The second spelling of each is that of transformers 5.
   for (auto [ours, theirs] : {std::pair("encoder.{}.{}.", "encoder.encoder.{}.layers.{}."),
                               {"encoder.{}.{}.", "encoder.aifi.{}.layers.{}."},
@@ -134,6 +149,7 @@ TensorNameList RtDetrNames() {
                               {"norm", "self_attn_layer_norm"},
                               {"cross.offsets", "encoder_attn.sampling_offsets"},
                               {"cross.point_scales", "encoder_attn.n_points_scale"},
+                              {"cross.point_scales", "encoder_attn.num_points_scale"},
                               {"cross.weights", "encoder_attn.attention_weights"},
                               {"cross.value", "encoder_attn.value_proj"},
                               {"cross.output", "encoder_attn.output_proj"},
@@ -142,6 +158,10 @@ TensorNameList RtDetrNames() {
                               {"up", "mlp.fc1"},
                               {"down", "fc2"},
                               {"down", "mlp.fc2"},
+                              {"up", "mlp.layers.0"},
+                              {"down", "mlp.layers.1"},
+                              {"gate.norm", "gateway.norm"},
+                              {"gate", "gateway.gate"},
                               {"last_norm", "final_layer_norm"}})
       add(own + part, other + name);
   }
@@ -154,32 +174,64 @@ TensorNameList RtDetrNames() {
 // is tied or not read.
 bool IsRtDetrLeftOver(std::string_view name) {
   return name.find("class_embed.") != std::string_view::npos ||
-         name.find("bbox_embed.") != std::string_view::npos || name.ends_with("n_points_scale");
+         name.find("bbox_embed.") != std::string_view::npos || name.ends_with("points_scale") ||
+         name.find("lqe_layers.") != std::string_view::npos ||
+         name.find("denoising_class_embed.") != std::string_view::npos;
+}
+
+// Reads what D-FINE has beside RT-DETR.
+networks::FineBoxes ReadFine(const PictureFolder& from, const Config& backbone) {
+  const Config& json = from.json();
+  networks::FineBoxes fine;
+  fine.backbone = ReadHgNet(backbone);
+  fine.bins = json.Int("max_num_bins");
+  fine.scale = json.Number("reg_scale");
+  fine.reach = json.Number("up");
+  const double blocks = 3 * json.Number("depth_mult");
+  if (!(blocks >= 0.5 && blocks <= networks::kMaxLayers))
+    from.Refuse(json, "depth_mult", "a small positive number");
+  fine.blocks = static_cast<int64_t>(std::nearbyint(blocks));
+  fine.likeliest = json.Int("top_prob_values");
+  fine.quality_width = json.Int("lqe_hidden_dim");
+  fine.quality_layers = json.Int("lqe_layers");
+  const std::vector<int64_t> widths = json.Ints("decoder_in_channels");
+  fine.projects_maps = widths.empty() || widths.back() != json.Int("d_model");
+  const int64_t last = json.Int("decoder_layers") - 1, read = json.Int("eval_idx");
+  if (read != -1 && read != last) from.Refuse(json, "eval_idx", fmt::format("-1 or {}", last));
+  return fine;
 }
 
 Program ImportRtDetr(const PictureFolder& from) {
   const Config& json = from.json();
   const bool second = from.folder().model_type() == "rt_detr_v2";
   if (!from.HasHead(kObjects)) from.Refuse(json, "architectures", fmt::format("...{}", kObjects));
+  const bool fine = from.folder().model_type() == "d_fine";
   Config inner = Config::Parse("{}", json.file());
   if (json.kind("backbone_config") == Config::Kind::kObject) inner = json.Object("backbone_config");
-  inner = inner.WithDefaults(R"({"model_type": "rt_detr_resnet"})").WithDefaults(kResNetDefaults);
-  if (inner.Text("model_type") != "rt_detr_resnet")
-    from.Refuse(inner, "model_type", "rt_detr_resnet");
+  const std::string backbone = fine ? "hgnet_v2" : "rt_detr_resnet";
+  if (inner.Text("model_type", backbone) != backbone) from.Refuse(inner, "model_type", backbone);
   // These fail in transformers, too.
   if (json.Bool("learn_initial_query")) from.Refuse(json, "learn_initial_query", "false");
   if (json.has("eval_size")) from.Refuse(json, "eval_size", "null");
   if (json.Text("decoder_method") != "default") from.Refuse(json, "decoder_method", "default");
   networks::RtDetrConfig config;
-  config.backbone = ReadResNet(inner);
-  config.backbone.picture = from.Picture();
+  if (fine) {
+    config.fine = ReadFine(from, inner);
+  } else {
+    config.backbone = ReadResNet(
+        inner.WithDefaults(R"({"model_type": "rt_detr_resnet"})").WithDefaults(kResNetDefaults));
+  }
+  (fine ? config.fine->backbone.picture : config.backbone.picture) = from.Picture();
   config.levels = static_cast<int64_t>(json.Ints("encoder_in_channels").size());
   if (json.Int("num_feature_levels") != config.levels)
     from.Refuse(json, "num_feature_levels", std::to_string(config.levels));
   config.encoder_width = json.Int("encoder_hidden_dim");
   config.width = json.Int("d_model");
   config.queries = json.Int("num_queries");
-  config.points = json.Int("decoder_n_points");
+  config.points =
+      json.kind("decoder_n_points") == Config::Kind::kList
+          ? json.Ints("decoder_n_points")
+          : std::vector<int64_t>(static_cast<size_t>(config.levels), json.Int("decoder_n_points"));
   config.encoded_levels = json.Ints("encode_proj_layers");
   config.encoder_layers = json.Int("encoder_layers");
   config.decoder_layers = json.Int("decoder_layers");
@@ -196,14 +248,18 @@ Program ImportRtDetr(const PictureFolder& from) {
   config.epsilon = json.Number("layer_norm_eps");
   config.batch_epsilon = json.Number("batch_norm_eps");
   config.labels = from.Labels();
-  if (second) config.offset_scale = json.Number("decoder_offset_scale");
-  const TensorNameList names = RtDetrNames();
+  if (second || fine) config.offset_scale = json.Number("decoder_offset_scale");
+  TensorNameList names = RtDetrNames();
+  constexpr std::string_view kModules[] = {"backbone.model."};
+  if (fine) AddBackbone(names, HgNetNames(), kModules);
   return BuiltFrom(from, {"model.", ""}, names.rows(), config, networks::BuildRtDetr,
                    IsRtDetrLeftOver);
 }
 
 constexpr std::string_view kRtDetrDefaults =
-    R"({"image_size": 640, "layer_norm_eps": 1e-5, "batch_norm_eps": 1e-5,
+    R"({"max_num_bins": 32, "reg_scale": 4.0, "up": 0.5, "depth_mult": 1.0, "top_prob_values": 4,
+        "lqe_hidden_dim": 64, "lqe_layers": 2, "decoder_in_channels": [256, 256, 256],
+        "eval_idx": -1, "image_size": 640, "layer_norm_eps": 1e-5, "batch_norm_eps": 1e-5,
         "encoder_hidden_dim": 256, "encoder_in_channels": [512, 1024, 2048], "encoder_layers": 1,
         "encoder_ffn_dim": 1024, "encoder_attention_heads": 8, "encode_proj_layers": [2],
         "positional_encoding_temperature": 10000, "encoder_activation_function": "gelu",
@@ -213,6 +269,7 @@ constexpr std::string_view kRtDetrDefaults =
         "decoder_activation_function": "relu", "learn_initial_query": false,
         "decoder_offset_scale": 0.5, "decoder_method": "default"})";
 const PictureNetRow kDetectorRows[] = {
+    {"d_fine", kRtDetrDefaults, ImportRtDetr},
     {"detr",
      R"({"image_size": [800, 1066], "num_queries": 100, "encoder_layers": 6,
          "encoder_ffn_dim": 2048, "encoder_attention_heads": 8, "decoder_layers": 6,

@@ -1,6 +1,8 @@
 #include "lib/networks/rt_detr.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "lib/ir/arithmetic.h"
 
@@ -12,14 +14,15 @@ class RtDetr {
  public:
   RtDetr(const RtDetrConfig& config, const NetworkWeights& weights, Diagnostics& diagnostics)
       : config_(config),
-        net_(weights, config.backbone.picture, diagnostics),
+        net_(weights, config.fine ? config.fine->backbone.picture : config.backbone.picture,
+             diagnostics),
         b_(net_.b()),
         layers_(net_.layers()) {}
 
   Program Build() {
     Pyramid();
     SelectQueries();
-    Decode();
+    config_.fine ? DecodeFine() : Decode();
     return net_.Finish();
   }
 
@@ -32,7 +35,8 @@ class RtDetr {
   // The hybrid encoder: a transformer on the smallest maps, then sums from small to large maps and
   // back (sections 4.2 and 4.3 of the paper).
   void Pyramid() {
-    std::vector<Value*> maps = ResidualStages(net_, config_.backbone, "backbone.");
+    std::vector<Value*> maps = config_.fine ? HgNetStages(net_, config_.fine->backbone, "backbone.")
+                                            : ResidualStages(net_, config_.backbone, "backbone.");
     maps.erase(maps.begin(), maps.end() - config_.levels);
     for (size_t i = 0; i < maps.size(); ++i)
       maps[i] = net_.ConvNorm(fmt::format("project.{}", i), maps[i], config_.encoder_width, {},
@@ -45,7 +49,8 @@ class RtDetr {
     std::vector<Value*> down = maps;
     for (size_t i = last; i > 0; --i) {
       const std::string number = std::to_string(last - i);
-      down[i] = Conv("lateral." + number, down[i], config_.encoder_width, {}, config_.activation);
+      down[i] = Conv("lateral." + number, down[i], config_.encoder_width, {},
+                     config_.fine ? Activation::kNone : config_.activation);
       Value* larger =
           b_.Make("upsample_nearest_neighbor",
                   {{"x", down[i]}, {"scale_factor_height", 2}, {"scale_factor_width", 2}});
@@ -53,38 +58,63 @@ class RtDetr {
         throw Error("bad-file", "a map of {} x {} follows one of {} x {}", Height(maps[i]),
                     Width(maps[i]), Height(maps[i - 1]), Width(maps[i - 1]))
             .Expected("pictures whose sides are multiples of 32");
-      down[i - 1] = Block("fpn." + number, Concat(b_, {larger, maps[i - 1]}, 1));
+      down[i - 1] = Joined("fpn." + number, Concat(b_, {larger, maps[i - 1]}, 1));
     }
     levels_ = {down[0]};
     for (size_t i = 0; i < last; ++i) {
-      Value* smaller = Conv(fmt::format("reduce.{}", i), levels_.back(), config_.encoder_width,
-                            {.kernel = 3, .stride = 2}, config_.activation);
-      levels_.push_back(Block(fmt::format("pan.{}", i), Concat(b_, {smaller, down[i + 1]}, 1)));
+      Value* smaller = Reduced(fmt::format("reduce.{}", i), levels_.back());
+      levels_.push_back(Joined(fmt::format("pan.{}", i), Concat(b_, {smaller, down[i + 1]}, 1)));
     }
     std::vector<Value*> tokens;
     for (size_t i = 0; i < levels_.size(); ++i) {
-      levels_[i] =
-          Conv(fmt::format("level.{}", i), levels_[i], config_.width, {}, Activation::kNone);
+      if (!config_.fine || config_.fine->projects_maps)
+        levels_[i] =
+            Conv(fmt::format("level.{}", i), levels_[i], config_.width, {}, Activation::kNone);
       tokens.push_back(net_.Tokens(levels_[i]));
     }
     memory_ = Concat(b_, tokens, 1);
   }
 
+  Value* Reduced(const std::string& name, Value* x) {
+    const int64_t width = config_.encoder_width;
+    if (!config_.fine) return Conv(name, x, width, {.kernel = 3, .stride = 2}, config_.activation);
+    x = Conv(name + ".0", x, width, {}, Activation::kNone);
+    return Conv(name + ".1", x, width, {.kernel = 3, .stride = 2, .groups = width},
+                Activation::kNone);
+  }
+
+  // Reduces the channels of two joined maps.
+  Value* Joined(const std::string& name, Value* x) {
+    constexpr int64_t kBlocks = 3;
+    if (!config_.fine) return Block(name, x, config_.encoder_width, Inner(1), kBlocks);
+    // The activation of these is fixed (transformers' modeling_d_fine.py, DFineRepNCSPELAN4).
+    auto conv = [&](const char* part, Value* of, int64_t out, int64_t kernel) {
+      return Conv(name + part, of, out, {.kernel = kernel}, Activation::kSilu);
+    };
+    const int64_t width = config_.encoder_width, inner = Inner(2), blocks = config_.fine->blocks;
+    x = conv(".conv1", x, 2 * width, 1);
+    Value* second = SliceAlong(b_, x, 1, width, 2 * width, false);
+    Value* third = conv(".conv2", Block(name + ".csp1", second, inner, inner, blocks), inner, 3);
+    Value* fourth = conv(".conv3", Block(name + ".csp2", third, inner, inner, blocks), inner, 3);
+    return conv(".conv4", Concat(b_, {x, third, fourth}, 1), width, 1);
+  }
+  int64_t Inner(int64_t part) const {
+    const double inner = static_cast<double>(config_.encoder_width) * config_.expansion;
+    return static_cast<int64_t>(part == 1 ? inner : std::floor(inner / static_cast<double>(part)));
+  }
+
   // A cross-stage partial block of RepVGG blocks.
-  Value* Block(const std::string& name, Value* x) {
-    const auto inner =
-        static_cast<int64_t>(static_cast<double>(config_.encoder_width) * config_.expansion);
-    constexpr int kBottlenecks = 3;
+  Value* Block(const std::string& name, Value* x, int64_t out, int64_t inner, int64_t blocks) {
     Value* y = Conv(name + ".conv1", x, inner, {}, config_.activation);
-    for (int i = 0; i < kBottlenecks; ++i) {
+    for (int64_t i = 0; i < blocks; ++i) {
       const std::string own = fmt::format("{}.bottlenecks.{}.", name, i);
       Value* wide = Conv(own + "conv1", y, inner, {.kernel = 3}, Activation::kNone);
       Value* narrow = Conv(own + "conv2", y, inner, {}, Activation::kNone);
       y = Activate(b_, config_.activation, Binary(b_, "add", wide, narrow));
     }
     y = Binary(b_, "add", y, Conv(name + ".conv2", x, inner, {}, config_.activation));
-    if (inner == config_.encoder_width) return y;
-    return Conv(name + ".conv3", y, config_.encoder_width, {}, config_.activation);
+    if (inner == out) return y;
+    return Conv(name + ".conv3", y, out, {}, config_.activation);
   }
 
   // Returns positions [1, h w, C]. Their rows run along columns first, but the tokens' along rows, as
@@ -172,7 +202,7 @@ class RtDetr {
     Value* scores = layers_.Linear("memory.classes", x, config_.labels);
     Value* boxes = Binary(b_, "add", Mlp("memory.boxes", x, {config_.width, config_.width, 4}),
                           b_.Const(Tensor::Of<float>({1, count, 4}, anchors), "anchors"));
-    Value* best = Reduced(b_, "reduce_max", scores, {-1}, false);
+    Value* best = mlc::Reduced(b_, "reduce_max", scores, {-1}, false);
     std::vector<Value*> top =
         b_.MakeAll("topk", {{"x", best}, {"k", config_.queries}, {"axis", 1}});
     Value* chosen = WithShape(b_, top[1], {config_.queries});
@@ -185,8 +215,10 @@ class RtDetr {
 
   // Deformable attention (Zhu et al. 2020): each head reads the maps at points around the box.
   Value* Deformable(const std::string& name, Value* x) {
-    const int64_t heads = config_.decoder_heads, count = config_.queries, points = config_.points,
-                  levels = config_.levels, all = levels * points, size = config_.width / heads;
+    const std::vector<int64_t>& points = config_.points;
+    const int64_t heads = config_.decoder_heads, count = config_.queries,
+                  all = std::accumulate(points.begin(), points.end(), int64_t{0}),
+                  size = config_.width / heads;
     auto by_head = [&](Value* y, const std::vector<int64_t>& shape) {
       std::vector<int64_t> perm = {1, 0, 2};
       if (shape.size() == 4) perm.push_back(3);
@@ -199,36 +231,43 @@ class RtDetr {
     };
     // The scales of points are constants, which RT-DETRv2 stores.
     Value* scales = layers_.Optional(name + ".point_scales", {all});
-    if (scales) offsets = Binary(b_, "mul", offsets, WithShape(b_, scales, {1, 1, all, 1}));
-    Value* reach = Binary(b_, "mul", part(2),
-                          config_.offset_scale / (scales ? 1.0 : static_cast<double>(points)));
+    if (!scales) {
+      std::vector<float> shares;
+      for (int64_t of : points)
+        shares.insert(shares.end(), static_cast<size_t>(of), 1 / static_cast<float>(of));
+      scales = b_.Const(Tensor::Of<float>({all}, shares), "point_scales");
+    }
+    offsets = Binary(b_, "mul", offsets, WithShape(b_, scales, {1, 1, all, 1}));
+    Value* reach = Binary(b_, "mul", part(2), config_.offset_scale);
     Value* places = Binary(b_, "add", part(0), Binary(b_, "mul", offsets, reach));
     places = Binary(b_, "sub", Binary(b_, "mul", places, 2.0), 1.0);
     Value* shares = by_head(layers_.Linear(name + ".weights", x, heads * all), {count, heads, all});
     shares = Expanded(b_, b_.Make("softmax", {{"x", shares}, {"axis", -1}}), {1});
-    Value* values = layers_.Linear(name + ".value", memory_, config_.width);
+    Value* values =
+        config_.fine ? memory_ : layers_.Linear(name + ".value", memory_, config_.width);
     std::vector<Value*> samples;
-    int64_t begin = 0;
-    for (int64_t level = 0; level < levels; ++level) {
-      const Value* of = levels_[static_cast<size_t>(level)];
+    int64_t begin = 0, point = 0;
+    for (size_t level = 0; level < levels_.size(); point += points[level++]) {
+      const Value* of = levels_[level];
       const int64_t pixels = Height(of) * Width(of);
       Value* map =
           Transposed(b_, SliceAlong(b_, values, 1, begin, begin + pixels, false), {0, 2, 1});
       map = WithShape(b_, map, {heads, size, Height(of), Width(of)});
-      samples.push_back(b_.Make(
-          "resample",
-          {{"x", map},
-           {"coordinates", SliceAlong(b_, places, 2, level * points, (level + 1) * points, false)},
-           {"sampling_mode", "bilinear"},
-           {"padding_mode", "constant"},
-           {"padding_value", 0.0},
-           {"coordinates_mode", "normalized_minus_one_to_one"},
-           {"align_corners", false}}));
+      samples.push_back(
+          b_.Make("resample",
+                  {{"x", map},
+                   {"coordinates", SliceAlong(b_, places, 2, point, point + points[level], false)},
+                   {"sampling_mode", "bilinear"},
+                   {"padding_mode", "constant"},
+                   {"padding_value", 0.0},
+                   {"coordinates_mode", "normalized_minus_one_to_one"},
+                   {"align_corners", false}}));
       begin += pixels;
     }
     Value* y = Binary(b_, "mul", Concat(b_, samples, 3), shares);
-    y = WithShape(b_, Reduced(b_, "reduce_sum", y, {3}, false), {1, config_.width, count});
-    return layers_.Linear(name + ".output", Transposed(b_, y, {0, 2, 1}), config_.width);
+    y = WithShape(b_, mlc::Reduced(b_, "reduce_sum", y, {3}, false), {1, config_.width, count});
+    y = Transposed(b_, y, {0, 2, 1});
+    return config_.fine ? y : layers_.Linear(name + ".output", y, config_.width);
   }
 
   Value* Logit(Value* x) {
@@ -264,6 +303,97 @@ class RtDetr {
     net_.Output("pred_boxes", boxes_);
   }
 
+  // Returns the distance of each bin, with steps that grow from the middle (transformers'
+  // modeling_d_fine.py, weighting_function). Folders store two of its numbers.
+  Value* BinDistances(double scale) {
+    const FineBoxes& fine = *config_.fine;
+    const double reach = Stored("up", fine.reach), bound = std::abs(reach) * std::abs(scale),
+                 step = std::pow(bound + 1, 2 / static_cast<double>(fine.bins - 2));
+    std::vector<float> distances = {static_cast<float>(-2 * bound)};
+    for (int64_t i = fine.bins / 2 - 1; i > 0; --i)
+      distances.push_back(static_cast<float>(1 - std::pow(step, i)));
+    distances.push_back(0);
+    for (int64_t i = 1; i < fine.bins / 2; ++i)
+      distances.push_back(static_cast<float>(std::pow(step, i) - 1));
+    distances.push_back(static_cast<float>(2 * bound));
+    return b_.Const(Tensor::Of<float>({1, fine.bins + 1}, distances), "distances");
+  }
+  double Stored(const std::string& name, double usual) {
+    const Value* value = layers_.Optional(name, {1});
+    return value ? value->constant().data<float>()[0] : usual;
+  }
+
+  // Returns boxes whose sides are this far from those of `first` (distance2bbox).
+  Value* Moved(Value* first, Value* shares, Value* distances, double scale) {
+    Value* sides = WithShape(b_, b_.Make("linear", {{"x", shares}, {"weight", distances}}),
+                             {1, config_.queries, 4});
+    auto half = [&](Value* of, int64_t begin) {
+      return SliceAlong(b_, of, 2, begin, begin + 2, false);
+    };
+    Value *before = half(sides, 0), *behind = half(sides, 2);
+    Value* unit = Binary(b_, "mul", half(first, 2), 1 / std::abs(scale));
+    Value* centre = Binary(b_, "mul", Binary(b_, "sub", behind, before), 0.5);
+    Value* size = Binary(b_, "add", Binary(b_, "add", before, behind), std::abs(scale));
+    return Concat(b_,
+                  {Binary(b_, "add", half(first, 0), Binary(b_, "mul", centre, unit)),
+                   Binary(b_, "mul", size, unit)},
+                  2);
+  }
+
+  void DecodeFine() {
+    const FineBoxes& fine = *config_.fine;
+    const int64_t width = config_.width, count = config_.queries, bins = fine.bins + 1;
+    const double scale = Stored("scale", fine.scale);
+    Value *distances = BinDistances(scale), *x = queries_, *first = nullptr, *corners = nullptr,
+          *last = nullptr, *shares = nullptr;
+    auto plus = [&](Value* a, Value* b) { return b ? Binary(b_, "add", a, b) : a; };
+    for (int64_t i = 0; i < config_.decoder_layers; ++i) {
+      const std::string name = fmt::format("decoder.{}.", i);
+      b_.SetName(name.substr(0, name.size() - 1));
+      auto norm = [&](const char* of, Value* y) {
+        return layers_.LayerNorm(name + of, y, config_.epsilon);
+      };
+      constexpr double kMost = 10;  // of positions
+      Value* places = Mlp("places", boxes_, {2 * width, width});
+      places = b_.Make("clip", {{"x", places}, {"alpha", -kMost}, {"beta", kMost}});
+      Value* placed = plus(x, places);
+      Value* y = net_.Attention(name + "attention", placed, placed, x, config_.decoder_heads);
+      x = norm("norm", plus(x, y));
+      y = Deformable(name + "cross", plus(x, places));
+      // Two gates weigh the tokens and what they read.
+      Value* gates = layers_.Linear(name + "gate", Concat(b_, {x, y}, 2), 2 * width);
+      gates = Activate(b_, Activation::kSigmoid, gates);
+      auto gated = [&](Value* of, int64_t begin) {
+        return Binary(b_, "mul", SliceAlong(b_, gates, 2, begin, begin + width, false), of);
+      };
+      constexpr double kEpsilon = 1e-5;
+      x = layers_.LayerNorm(name + "gate.norm", plus(gated(x, 0), gated(y, width)), kEpsilon);
+      y = Activate(b_, config_.decoder_activation,
+                   layers_.Linear(name + "up", x, config_.decoder_feed_forward));
+      x = norm("last_norm", plus(x, layers_.Linear(name + "down", y, width)));
+      if (i == 0)
+        first = Activate(b_, Activation::kSigmoid,
+                         plus(Mlp("first", x, {width, width, 4}), Logit(boxes_)));
+      corners =
+          plus(Mlp(fmt::format("boxes.{}", i), plus(x, last), {width, width, 4 * bins}), corners);
+      shares =
+          b_.Make("softmax", {{"x", WithShape(b_, corners, {1, count, 4, bins})}, {"axis", -1}});
+      boxes_ = Moved(first, shares, distances, scale);
+      last = x;
+    }
+    b_.SetName("head");
+    const int64_t layer = config_.decoder_layers - 1;
+    Value* scores = layers_.Linear(fmt::format("classes.{}", layer), x, config_.labels);
+    Value* top = b_.MakeAll("topk", {{"x", shares}, {"k", fine.likeliest}, {"axis", -1}})[0];
+    Value* known = Concat(b_, {top, mlc::Reduced(b_, "reduce_mean", top, {-1}, true)}, 3);
+    std::vector<int64_t> widths(static_cast<size_t>(fine.quality_layers - 1), fine.quality_width);
+    widths.push_back(1);
+    Value* quality = Mlp(fmt::format("quality.{}", layer),
+                         WithShape(b_, known, {1, count, 4 * (fine.likeliest + 1)}), widths);
+    net_.Output("logits", plus(scores, quality));
+    net_.Output("pred_boxes", boxes_);
+  }
+
   const RtDetrConfig& config_;
   PictureNetwork net_;
   Builder& b_;
@@ -274,6 +404,22 @@ class RtDetr {
   Value* boxes_ = nullptr;      // [1, queries, 4]
 };
 
+void CheckFine(const FineBoxes& fine) {
+  CheckHgNet(fine.backbone);
+  CheckPositive({{"number of blocks", fine.blocks},
+                 {"number of likelihoods", fine.likeliest},
+                 {"width of the quality's layers", fine.quality_width},
+                 {"number of the quality's layers", fine.quality_layers}});
+  constexpr int64_t kMaxBins = 1 << 12;
+  if (fine.bins < 4 || fine.bins > kMaxBins || fine.bins % 2 != 0 || fine.likeliest > fine.bins ||
+      fine.blocks > kMaxLayers || fine.quality_layers > kMaxLayers)
+    throw Error("bad-file", "sides of boxes have {} bins, of which {} correct scores", fine.bins,
+                fine.likeliest)
+        .Expected("an even number from 4 to {}", kMaxBins);
+  if (!(std::abs(fine.scale) > 0 && std::abs(fine.scale) < kMaxBins))
+    throw Error("bad-file", "the scale of boxes is {}", fine.scale).Expected("a positive number");
+}
+
 }  // namespace
 
 Program BuildRtDetr(const RtDetrConfig& config, const NetworkWeights& weights,
@@ -281,24 +427,29 @@ Program BuildRtDetr(const RtDetrConfig& config, const NetworkWeights& weights,
   CheckPositive({{"width", config.width},
                  {"width of the encoder", config.encoder_width},
                  {"number of queries", config.queries},
-                 {"number of points", config.points},
                  {"number of encoder heads", config.encoder_heads},
                  {"number of decoder heads", config.decoder_heads},
                  {"number of decoder layers", config.decoder_layers},
                  {"size of encoder feed-forward layers", config.encoder_feed_forward},
                  {"size of decoder feed-forward layers", config.decoder_feed_forward},
                  {"number of labels", config.labels}});
+  CheckPositive("numbers of points", config.points);
+  if (static_cast<int64_t>(config.points.size()) != config.levels)
+    throw Error("bad-file", "attention reads points on {} maps of {}", config.points.size(),
+                config.levels);
   constexpr int64_t kMaxWidth = 1 << 14, kMaxPoints = 64;
+  const int64_t points = *std::ranges::max_element(config.points);
   if (config.encoder_width > kMaxWidth || config.encoder_width % 4 != 0 ||
-      config.width > kMaxWidth || config.width % config.decoder_heads != 0 ||
-      config.points > kMaxPoints)
+      config.width > kMaxWidth || config.width % config.decoder_heads != 0 || points > kMaxPoints)
     throw Error("bad-file", "the encoder has {} channels, the decoder {} in {} heads of {} points",
-                config.encoder_width, config.width, config.decoder_heads, config.points)
+                config.encoder_width, config.width, config.decoder_heads, points)
         .Expected("up to {} channels, multiples of 4 and of the heads, and up to {} points",
                   kMaxWidth, kMaxPoints);
-  if (config.levels < 1 || config.levels > static_cast<int64_t>(config.backbone.depths.size()))
-    throw Error("bad-file", "the encoder reads {} maps of {}", config.levels,
-                config.backbone.depths.size());
+  const size_t stages =
+      config.fine ? config.fine->backbone.stages.size() : config.backbone.depths.size();
+  if (config.levels < 1 || config.levels > static_cast<int64_t>(stages))
+    throw Error("bad-file", "the encoder reads {} maps of {}", config.levels, stages);
+  if (config.fine) CheckFine(*config.fine);
   for (int64_t level : config.encoded_levels)
     if (level < 0 || level >= config.levels)
       throw Error("bad-file", "a transformer encodes map {} of {}", level, config.levels)

@@ -9,6 +9,7 @@ import sys
 sys.path[:0] = map(str, (pathlib.Path(__file__).resolve().parents[2], pathlib.Path(__file__).resolve().parent))
 import numpy as np
 
+import detector_numpy
 import picture_numpy
 import safetensors_file as safetensors
 from driver import CORPUS, expect, run, run_tests
@@ -26,6 +27,9 @@ SEGFORMER = {"hidden_sizes": [8, 16, 20, 24], "num_attention_heads": [1, 2, 2, 4
 DETR = {"backbone_config": RESNET | {"model_type": "resnet", "depths": [1, 1]}, "d_model": 32, "num_queries": 7, "encoder_layers": 2,
         "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 48, "decoder_ffn_dim": 40,
         "use_timm_backbone": False}
+RT_DETR = {key: value for key, value in detector_numpy.DEFAULTS.items() if key not in ("decoder_in_channels",)} | {
+    "backbone_config": detector_numpy.RESNET}
+D_FINE = RT_DETR | {"backbone_config": detector_numpy.HGNET}
 # model_type, architecture, members of config.json, height and width of the picture
 TINY = [
     ("resnet", "ResNetForImageClassification", RESNET, 64, 64),
@@ -55,7 +59,17 @@ TINY = [
     ("segformer", "SegformerModel", SEGFORMER, 64, 64),
     ("detr", "DetrForObjectDetection", DETR, 64, 80),
     ("detr", "DetrModel", DETR, 64, 64),
+    ("rt_detr", "RTDetrForObjectDetection", RT_DETR, 128, 160),
+    ("rt_detr", "RTDetrForObjectDetection", RT_DETR | {"hidden_expansion": 0.5, "encode_proj_layers": [1, 2], "encoder_layers": 2}, 96, 128),
+    ("rt_detr_v2", "RTDetrV2ForObjectDetection", RT_DETR | {"decoder_offset_scale": 0.25, "decoder_n_points": 2}, 128, 128),
+    ("d_fine", "DFineForObjectDetection", D_FINE, 128, 160),
+    ("d_fine", "DFineForObjectDetection", D_FINE | {
+        "decoder_n_points": [3, 6, 3], "hidden_expansion": 0.5, "depth_mult": 0.34, "decoder_in_channels": [32, 32, 32], "reg_scale": 8.0,
+        "lqe_layers": 3, "max_num_bins": 16, "backbone_config": detector_numpy.HGNET | {"use_learnable_affine_block": True}}, 128, 128),
+    ("hgnet_v2", "HGNetV2ForImageClassification", detector_numpy.HGNET, 64, 64),
+    ("hgnet_v2", "HGNetV2Model", detector_numpy.HGNET | {"use_learnable_affine_block": True, "stage_kernel_size": [5, 3, 3, 3]}, 70, 66),
 ]
+picture_numpy.READINGS.update(detector_numpy.READINGS)
 LABELS = {str(i): f"LABEL_{i}" for i in range(5)}
 # Names of timm in the place of transformers'.
 TIMM_RESNET = [(r"embedder\.embedder\.convolution", "conv1"), (r"embedder\.embedder\.normalization", "bn1"),
