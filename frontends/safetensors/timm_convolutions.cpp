@@ -7,6 +7,7 @@
 #include "frontends/safetensors/timm.h"
 #include "lib/networks/convnext.h"
 #include "lib/networks/densenet.h"
+#include "lib/networks/fastvit.h"
 #include "lib/networks/inverted_residual_network.h"
 #include "lib/networks/residual_network.h"
 #include "lib/networks/vgg.h"
@@ -140,6 +141,86 @@ Program BuildRegNet(const TimmFolder& timm) {
                    networks::BuildResidualNetwork);
 }
 
+TensorNameList FastVitNames() {
+  TensorNameList names;
+  auto pair = [&](const std::string& ours, const std::string& theirs) {
+    names.Add(ours + ".conv", theirs + ".conv");
+    names.Add(ours + ".norm", theirs + ".bn");
+  };
+  auto squeeze = [&](const std::string& ours, const std::string& theirs) {
+    names.Add(ours + ".squeeze.reduce", theirs + ".se.fc1");
+    names.Add(ours + ".squeeze.expand", theirs + ".se.fc2");
+  };
+  const std::string stage = "stage.{}.", stages = "stages.{}.", block = "stage.{}.block.{}.",
+                    blocks = "stages.{}.blocks.{}.", down = stages + "downsample.proj.0";
+  for (const auto& [ours, theirs] : {std::pair<std::string, std::string>("stem.{}", "stem.{}"),
+                                     {stage + "down.1", stages + "downsample.proj.1"},
+                                     {block + "mixer.norm", blocks + "token_mixer.norm"},
+                                     {block + "mixer.mixer", blocks + "token_mixer.mixer"},
+                                     {"final", "final_conv"}}) {
+    pair(ours + ".branch.{}", theirs + ".conv_kxk.{}");
+    pair(ours + ".scale", theirs + ".conv_scale");
+    names.Add(ours + ".identity", theirs + ".identity");
+    names.Add(ours + ".fused", theirs + ".reparam_conv");
+    squeeze(ours, theirs);
+  }
+  pair(stage + "down.large", down + ".large_conv");
+  pair(stage + "down.small", down + ".small_conv");
+  names.Add(stage + "down.fused", down + ".reparam_conv");
+  squeeze(stage + "down", down);
+  names.Add(stage + "positions.fused", stages + "pos_emb.reparam_conv");
+  names.Add(stage + "positions", stages + "pos_emb.pos_enc");
+  names.Add(block + "mixer.fused", blocks + "token_mixer.reparam_conv");
+  names.Add(block + "mixer.scale", blocks + "token_mixer.layer_scale.gamma");
+  names.Add(block + "attention_norm", blocks + "norm");
+  names.Add(block + "qkv", blocks + "token_mixer.qkv");
+  names.Add(block + "attention", blocks + "token_mixer.proj");
+  names.Add(block + "attention_scale", blocks + "layer_scale_1.gamma");
+  pair(block + "spread", blocks + "mlp.conv");
+  names.Add(block + "up", blocks + "mlp.fc1");
+  names.Add(block + "down", blocks + "mlp.fc2");
+  names.Add(block + "scale", blocks + "layer_scale.gamma");
+  names.Add(block + "scale", blocks + "layer_scale_2.gamma");
+  names.Add("classifier", "head.fc");
+  return names;
+}
+
+Program BuildFastVit(const TimmFolder& timm) {
+  const Config& args = timm.arguments;
+  CheckArguments(timm, {"act_layer", "cls_ratio", "down_patch_size", "embed_dims", "inference_mode",
+                        "layer_scale_init_value", "layers", "lkc_use_act", "mlp_ratios",
+                        "repmixer_kernel_size", "se_downsamples", "token_mixers"});
+  networks::FastVitConfig config{.kernel = args.Int("repmixer_kernel_size", 3),
+                                 .down_kernel = args.Int("down_patch_size", 7),
+                                 .down_activated = args.Bool("lkc_use_act", false),
+                                 .channel_norms = args.Bool("channel_norms", false),
+                                 .final_ratio = args.Number("cls_ratio", 2),
+                                 .activation = TimmActivation(timm, Activation::kGelu),
+                                 .picture = timm.picture,
+                                 .labels = timm.labels};
+  const std::vector<int64_t> depths = args.Ints("layers"), widths = args.Ints("embed_dims");
+  const std::vector<double> ratios = args.Numbers("mlp_ratios");
+  std::vector<std::string> mixers(depths.size(), "repmixer");
+  if (args.has("token_mixers")) mixers = args.Texts("token_mixers");
+  std::vector<bool> squeezes(depths.size());
+  if (args.has("se_downsamples")) squeezes = args.Bools("se_downsamples");
+  for (size_t size : {widths.size(), ratios.size(), mixers.size(), squeezes.size()})
+    if (size != depths.size())
+      timm.from.Refuse(args, "layers", "as many numbers as the other lists have members");
+  for (size_t i = 0; i < depths.size(); ++i) {
+    if (mixers[i] != "repmixer" && mixers[i] != "attention")
+      timm.from.Refuse(args, "token_mixers", "repmixer or attention");
+    config.stages.push_back({.depth = depths[i],
+                             .width = widths[i],
+                             .feed_forward = ratios[i],
+                             .downsample = i > 0,
+                             .squeezed = squeezes[i],
+                             .attention = mixers[i] == "attention"});
+  }
+  const TensorNameList names = FastVitNames();
+  return BuiltTimm(timm, names.rows(), config, networks::BuildFastVit);
+}
+
 struct VggRow {
   std::string_view layers;
   std::vector<int64_t> depths;
@@ -234,6 +315,9 @@ constexpr TimmRow kConvNexts[] = {
      R"({"depths": [3, 3, 27, 3], "dims": [96, 192, 384, 768], "use_grn": true})"},
     {"convnextv2_tiny",
      R"({"depths": [3, 3, 9, 3], "dims": [96, 192, 384, 768], "use_grn": true})"},
+    {"test_convnext2",
+     R"({"depths": [1, 1, 1, 1], "dims": [32, 64, 96, 128], "norm_eps": 1e-5,
+         "act_layer": "gelu_tanh"})"},
     {"test_convnext",
      R"({"depths": [1, 2, 4, 2], "dims": [24, 32, 48, 64], "norm_eps": 1e-5,
          "act_layer": "gelu_tanh"})"},
@@ -300,8 +384,59 @@ constexpr TimmRow kDenseNets[] = {
     {"densenet264d",
      R"({"growth_rate": 48, "block_config": [6, 12, 64, 48], "stem_type": "deep"})"},
 };
+constexpr TimmRow kFastVits[] = {
+    {"fastvit_t8",
+     R"({"layers": [2, 2, 4, 2], "embed_dims": [48, 96, 192, 384],
+         "mlp_ratios": [3, 3, 3, 3]})"},
+    {"fastvit_t12",
+     R"({"layers": [2, 2, 6, 2], "embed_dims": [64, 128, 256, 512],
+         "mlp_ratios": [3, 3, 3, 3]})"},
+    {"fastvit_s12",
+     R"({"layers": [2, 2, 6, 2], "embed_dims": [64, 128, 256, 512],
+         "mlp_ratios": [4, 4, 4, 4]})"},
+    {"fastvit_sa12",
+     R"({"layers": [2, 2, 6, 2], "embed_dims": [64, 128, 256, 512],
+         "mlp_ratios": [4, 4, 4, 4],
+         "token_mixers": ["repmixer", "repmixer", "repmixer", "attention"]})"},
+    {"fastvit_sa24",
+     R"({"layers": [4, 4, 12, 4], "embed_dims": [64, 128, 256, 512],
+         "mlp_ratios": [4, 4, 4, 4],
+         "token_mixers": ["repmixer", "repmixer", "repmixer", "attention"]})"},
+    {"fastvit_sa36",
+     R"({"layers": [6, 6, 18, 6], "embed_dims": [64, 128, 256, 512],
+         "mlp_ratios": [4, 4, 4, 4],
+         "token_mixers": ["repmixer", "repmixer", "repmixer", "attention"]})"},
+    {"fastvit_ma36",
+     R"({"layers": [6, 6, 18, 6], "embed_dims": [76, 152, 304, 608],
+         "mlp_ratios": [4, 4, 4, 4],
+         "token_mixers": ["repmixer", "repmixer", "repmixer", "attention"]})"},
+    {"fastvit_mci0",
+     R"({"layers": [2, 6, 10, 2], "embed_dims": [64, 128, 256, 512],
+         "mlp_ratios": [3, 3, 3, 3],
+         "token_mixers": ["repmixer", "repmixer", "repmixer", "attention"],
+         "se_downsamples": [false, false, true, true], "lkc_use_act": true})"},
+    {"fastvit_mci1",
+     R"({"layers": [4, 12, 20, 4], "embed_dims": [64, 128, 256, 512],
+         "mlp_ratios": [3, 3, 3, 3],
+         "token_mixers": ["repmixer", "repmixer", "repmixer", "attention"],
+         "se_downsamples": [false, false, true, true], "lkc_use_act": true})"},
+    {"fastvit_mci2",
+     R"({"layers": [4, 12, 24, 4], "embed_dims": [80, 160, 320, 640],
+         "mlp_ratios": [3, 3, 3, 3],
+         "token_mixers": ["repmixer", "repmixer", "repmixer", "attention"],
+         "se_downsamples": [false, false, true, true], "lkc_use_act": true})"},
+    {"fastvit_mci3",
+     R"({"layers": [2, 12, 24, 4, 2], "embed_dims": [96, 192, 384, 768, 1536],
+         "mlp_ratios": [4, 4, 4, 4, 4], "lkc_use_act": true, "channel_norms": true,
+         "token_mixers": ["repmixer", "repmixer", "repmixer", "attention", "attention"]})"},
+    {"fastvit_mci4",
+     R"({"layers": [2, 12, 24, 4, 4], "embed_dims": [128, 256, 512, 1024, 2048],
+         "mlp_ratios": [4, 4, 4, 4, 4], "lkc_use_act": true, "channel_norms": true,
+         "token_mixers": ["repmixer", "repmixer", "repmixer", "attention", "attention"]})"},
+};
 constexpr TimmFamily kConvolutions[] = {{kConvNexts, BuildConvNext},
                                         {kDenseNets, BuildDenseNet},
+                                        {kFastVits, BuildFastVit},
                                         {kRegNets, BuildRegNet},
                                         {kVggRows, BuildVgg}};
 

@@ -134,6 +134,9 @@ constexpr std::string_view kSmallMnasNet =
 constexpr std::string_view kLcNet =
     "dsa_r1_k3_s1_c32|dsa_r2_k3_s2_c64|dsa_r2_k3_s2_c128|dsa_r1_k3_s2_c256 dsa_r1_k5_s1_c256|"
     "dsa_r4_k5_s1_c256|dsa_r2_k5_s2_c512_se0.25";
+constexpr std::string_view kTestEfficientNet =
+    "cn_r1_k3_s1_e1_c16_skip|er_r1_k3_s2_e4_c24|er_r1_k3_s2_e4_c32|ir_r1_k3_s2_e4_c48_se0.25|"
+    "ir_r1_k3_s2_e4_c64_se0.25";
 
 struct MobileRow {
   std::string_view architecture, stages;
@@ -220,6 +223,8 @@ const MobileRow kMobileRows[] = {
      true},
     {"semnasnet_140", kSqueezingMnasNet, 1.4, 1, 32, 1280, kRelu, false, false, false, 0.9, false,
      true},
+    {"test_efficientnet", kTestEfficientNet, 1, 1, 24, 256, Activation::kSilu, false, false, false,
+     0},
     {"lcnet_035", kLcNet, 0.35, 1, 16, 1280, kHardSwish, false, true},
     {"lcnet_050", kLcNet, 0.5, 1, 16, 1280, kHardSwish, false, true},
     {"lcnet_075", kLcNet, 0.75, 1, 16, 1280, kHardSwish, false, true},

@@ -208,3 +208,65 @@ def mobilenet_v4(stages, stem, width=1.0):
         x = unit(net, "conv_head", "norm_head", x.mean((1, 2), keepdims=True), 1280)[:, 0, 0]
         return {"logits": net.linear("classifier", x, labels)[None]}
     return reading
+
+
+def fastvit(depths, widths, ratios, attends=(), squeezes=(), activated=False, channels=False, stem_scales=True, fused=False):
+    """`attends` and `squeezes` are the stages with attention and with squeeze and excitation; `fused` folders have one convolution in
+    the place of several."""
+    gelu = ACTIVATIONS["gelu"]
+
+    def reading(net, labels, x):
+        def branches(name, x, out, kernel=1, stride=1, groups=1, scales=True, convolutions=1):
+            if fused:
+                return net.conv(name + ".reparam_conv", x, out, kernel, stride, groups=groups, bias=True)
+            y = net.batch_norm(name + ".identity", x) if stride == 1 and len(x) == out else 0
+            for i in range(convolutions):
+                y = y + unit(net, f"{name}.conv_kxk.{i}.conv", f"{name}.conv_kxk.{i}.bn", x, out, kernel, stride, groups, "")
+            if kernel > 1 and scales:
+                y = y + unit(net, name + ".conv_scale.conv", name + ".conv_scale.bn", x, out, 1, stride, groups, "")
+            return y
+
+        def gamma(name, x):
+            return x * net.tensor(name + ".gamma", len(x), 1, 1)
+
+        def mlp(name, x, ratio):
+            y = unit(net, name + "conv.conv", name + "conv.bn", x, len(x), 7, groups=len(x), act="")
+            return net.conv(name + "fc2", gelu(net.conv(name + "fc1", y, int(len(x) * ratio), bias=True)), len(x), bias=True)
+        x = gelu(branches("stem.0", x, widths[0], 3, 2, scales=stem_scales))
+        x = gelu(branches("stem.1", x, widths[0], 3, 2, widths[0], stem_scales))
+        x = gelu(branches("stem.2", x, widths[0]))
+        for s, (depth, width, ratio) in enumerate(zip(depths, widths, ratios)):
+            if s:
+                name = f"stages.{s}.downsample.proj."
+                if fused:
+                    y = net.conv(name + "0.reparam_conv", x, width, 7, 2, groups=len(x), bias=True)
+                else:
+                    y = unit(net, name + "0.large_conv.conv", name + "0.large_conv.bn", x, width, 7, 2, len(x), "")
+                    y = y + unit(net, name + "0.small_conv.conv", name + "0.small_conv.bn", x, width, 3, 2, len(x), "")
+                y = squeezed(net, name + "0.se.", y, width // 4) if s in squeezes else y
+                x = gelu(branches(name + "1", gelu(y) if activated else y, width))
+            if s in attends:
+                name = f"stages.{s}.pos_emb."
+                if fused:
+                    x = net.conv(name + "reparam_conv", x, width, 7, groups=width, bias=True)
+                else:
+                    x = x + net.conv(name + "pos_enc", x, width, 7, groups=width, bias=True)
+            for i in range(depth):
+                name = f"stages.{s}.blocks.{i}."
+                if s in attends:
+                    y = tokens(net.map_norm(name + "norm", x, 1e-5) if channels else net.batch_norm(name + "norm", x))
+                    q, k, v = net.linear(name + "token_mixer.qkv", y, 3 * width, False).reshape(len(y), 3, width // 32, 32).transpose(1, 2, 0, 3)
+                    y = net.linear(name + "token_mixer.proj", attend(q, k, v).transpose(1, 0, 2).reshape(len(y), width), width)
+                    x = x + gamma(name + "layer_scale_1", y.T.reshape(x.shape))
+                    x = x + gamma(name + "layer_scale_2", mlp(name + "mlp.", x, ratio))
+                    continue
+                if fused:
+                    x = net.conv(name + "token_mixer.reparam_conv", x, width, 3, groups=width, bias=True)
+                else:
+                    y = branches(name + "token_mixer.mixer", x, width, 3, 1, width)
+                    y = y - branches(name + "token_mixer.norm", x, width, 3, 1, width, False, 0)
+                    x = x + gamma(name + "token_mixer.layer_scale", y)
+                x = x + gamma(name + "layer_scale", mlp(name + "mlp.", x, ratio))
+        x = branches("final_conv", x, 2 * len(x), 3, 1, len(x))
+        return classified(net, "head.fc", gelu(squeezed(net, "final_conv.se.", x, len(x) // 16)), labels)
+    return reading

@@ -20,6 +20,7 @@ V4 = [[("cn", 3, 2, 1, 32), ("cn", 1, 1, 1, 32)], [("cn", 3, 2, 1, 96), ("cn", 1
       [("uir", 5, 5, 2, 3, 96)] + 4 * [("uir", 0, 3, 1, 2, 96)] + [("uir", 3, 0, 1, 4, 96)],
       [("uir", 3, 3, 2, 6, 128), ("uir", 5, 5, 1, 4, 128), ("uir", 0, 5, 1, 4, 128), ("uir", 0, 5, 1, 3, 128)] + 2 * [("uir", 0, 3, 1, 4, 128)],
       [("cn", 1, 1, 1, 960)]]
+FAST = {"layers": [1, 2, 1, 2], "embed_dims": [8, 16, 16, 32], "mlp_ratios": [2, 3, 2, 2]}
 ROWS = [  # architecture, model_args, reading, and the rest of config.json
     ("vit_tiny_patch16_224", VIT, readings.vit(**SMALL)),
     ("vit_small_patch8_224", VIT | {"mlp_ratio": 3, "qkv_bias": False}, readings.vit(**SMALL, patch=8, ratio=3, bias=False)),
@@ -52,6 +53,15 @@ ROWS = [  # architecture, model_args, reading, and the rest of config.json
     ("ecaresnet26t", {}, readings.resnet([2, 2, 2, 2], False, (24, 32, 64), average=True, squeeze="eca")),
     ("seresnext26d_32x4d", {}, readings.resnet([2, 2, 2, 2], False, (32, 32, 64), 32, 4, True, "se")),
     ("resnetrs50", {}, readings.resnet([3, 4, 6, 3], False, (32, 32, 64), average=True, squeeze="se", convolves=True)),
+    ("fastvit_t8", FAST, readings.fastvit(*FAST.values())),
+    ("fastvit_t12", FAST, readings.fastvit(*FAST.values(), fused=True)),
+    ("fastvit_sa12", FAST, readings.fastvit(*FAST.values(), attends=[3], fused=True)),
+    ("fastvit_mci0", FAST, readings.fastvit(*FAST.values(), attends=[3], squeezes=[2, 3], activated=True)),
+    ("fastvit_mci3", {"layers": [1, 1, 1, 1, 2], "embed_dims": [8, 16, 16, 32, 64], "mlp_ratios": [2] * 5},
+     readings.fastvit([1, 1, 1, 1, 2], [8, 16, 16, 32, 64], [2] * 5, attends=[3, 4], activated=True, channels=True, stem_scales=False)),
+    ("test_efficientnet", {}, picture_numpy.timm_mobile(
+        [[("cn", 1, 3, 1, 1, 16, 0, None)], [("er", 1, 3, 2, 4, 24, 0, None)], [("er", 1, 3, 2, 4, 32, 0, None)],
+         [("ir", 1, 3, 2, 4, 48, .25, None)], [("ir", 1, 3, 2, 4, 64, .25, None)]], 24, 64, 256)),
     ("mobilenetv4_conv_small", {}, readings.mobilenet_v4(V4, 32)),
     ("mobilenetv4_conv_small_050", {}, readings.mobilenet_v4(V4, 32, 0.5)),
 ]
@@ -100,7 +110,7 @@ def test_packages(folder):
     """Packages in fp16 agree with their folders and with the readings, and sizes come from the name and from --shape."""
     picture = np.random.default_rng(3).normal(size=(1, 3, 64, 64)).astype("f4")
     for architecture in ("vit_medium_patch16_reg4_gap_256", "vit_base_patch16_siglip_224", "beit_base_patch16_224", "ecaresnet26t",
-                         "mobilenetv4_conv_small_050"):
+                         "mobilenetv4_conv_small_050", "fastvit_sa12"):
         row = next(row for row in ROWS if row[0] == architecture)
         model, wanted = folder_of(folder / architecture, *row[:3], picture, *row[3:])
         expect(run("compile", model, "-o", folder / f"{architecture}.mlpackage", "--verify-each"), 0)
@@ -126,6 +136,9 @@ def test_refused(folder):
             ("regnety_002", {"group_size": 0}, {}, "group"), ("regnety_002", {"preact": True}, {}, "preact"), ("vgg11", {"mlp_ratio": 0}, {}, "mlp_ratio"),
             ("densenet121", {"growth_rate": 10**9}, {}, "at most"), ("densenet121", {"block_config": []}, {}, "depths"),
             ("vgg11", {}, {"pretrained_cfg": {"input_size": [3, 16, 16]}}, "features.0.weight"), ("resnet50d", {"stem_width": 8}, {}, "stem_width"),
+            ("fastvit_t8", {"layers": [1]}, {}, "layers"), ("fastvit_t8", {"embed_dims": [0, 1, 2, 3]}, {}, "width"),
+            ("fastvit_t8", {"mlp_ratios": [1e9] * 4}, {}, "ratio"), ("fastvit_t8", {"token_mixers": ["pool"] * 4}, {}, "token_mixers"),
+            ("fastvit_sa12", {"embed_dims": [8, 8, 8, 8]}, {}, "32"), ("fastvit_t8", {"repmixer_kernel_size": 2}, {}, "odd"),
             ("mobilenetv4_conv_small", {"aa_layer": "avg"}, {}, "aa_layer"))):
         config = {"architecture": architecture, "model_args": arguments} | others
         model = write(folder / f"{number}", config, {"a": np.zeros(1, "f4")})
