@@ -32,6 +32,7 @@ constexpr VisionHeadRow kVisionHeads[] = {
     {"ForImageClassification", VisionHead::kClassifier},
     {"ForObjectDetection", VisionHead::kDetection},
     {"ForDepthEstimation", VisionHead::kDepth},
+    {"ForSemanticSegmentation", VisionHead::kDepth},
     {"VisionModelWithProjection", VisionHead::kEmbedding},
     {"TextModelWithProjection", VisionHead::kEmbedding, false, true},
     {"VisionModel", VisionHead::kHidden},
@@ -163,7 +164,7 @@ class VisionImporter {
       case VisionHead::kDetection:
         return type == "yolos";
       case VisionHead::kDepth:
-        return depth;
+        return row.suffix == "ForSemanticSegmentation" ? type == "dpt" : depth;
       case VisionHead::kEmbedding:
         return type.starts_with("clip");
       default:
@@ -231,11 +232,14 @@ class VisionImporter {
     const Config config = json_.WithDefaults(anything ? kDepthAnything : kDpt);
     DepthConfig& depth = config_.depth;
     if (config.Bool("is_hybrid", false)) Refuse(config, "is_hybrid", "false");
-    for (const char* key :
-         {"use_pretrained_backbone", "use_timm_backbone", "use_batch_norm_in_fusion_residual"})
+    for (const char* key : {"use_pretrained_backbone", "use_timm_backbone"})
       if (config.Bool(key, false)) Refuse(config, key, "false");
-    if (!config.Bool("use_bias_in_fusion_residual", true))
-      Refuse(config, "use_bias_in_fusion_residual", "true");
+    depth.fusion_norms = config.Bool("use_batch_norm_in_fusion_residual", false);
+    depth.fusion_bias = config.Bool("use_bias_in_fusion_residual", !depth.fusion_norms);
+    if (folder_.architecture().ends_with("ForSemanticSegmentation"))
+      depth.segments = config.has("id2label")
+                           ? static_cast<int64_t>(config.TextMap("id2label").size())
+                           : config.Int("num_labels", 2);
     if (config.has("neck_ignore_stages") && !config.Ints("neck_ignore_stages").empty())
       Refuse(config, "neck_ignore_stages", "[]");
     const bool backbone = config.has("backbone_config");
@@ -243,13 +247,19 @@ class VisionImporter {
       const Config inner = config.Object("backbone_config");
       const std::string type = inner.Text("model_type", "");
       const VisionRow* row = FindVisionRow(type);
-      if (!row || !type.starts_with("dinov2"))
-        Refuse(inner.has("model_type") ? inner : config,
-               inner.has("model_type") ? "model_type" : "backbone_config",
-               "dinov2 or dinov2_with_registers");
+      const bool beit = type == "beit" && !anything;
+      if (!row || !(beit || type.starts_with("dinov2")))
+        Refuse(
+            inner.has("model_type") ? inner : config,
+            inner.has("model_type") ? "model_type" : "backbone_config",
+            anything ? "dinov2 or dinov2_with_registers" : "beit, dinov2 or dinov2_with_registers");
+      // The neck takes tokens, the class token included.
+      if (beit && inner.Bool("reshape_hidden_states", true))
+        Refuse(inner, "reshape_hidden_states", "false");
+      if (beit && inner.Bool("add_fpn", false)) Refuse(inner, "add_fpn", "false");
       SetVision(*row, inner);
       prefixes_ = {"backbone.", ""};
-      depth.normed = inner.Bool("apply_layernorm", true);
+      depth.normed = !beit && inner.Bool("apply_layernorm", true);
       depth.states = OutIndices(inner);
     } else {
       const VisionRow* row = FindVisionRow("dpt");

@@ -22,7 +22,8 @@ class DepthBuilder {
     const std::vector<Value*> fused = Fused(levels);
     const auto count = static_cast<int64_t>(fused.size());
     b_.SetName("head");
-    return Head(fused[static_cast<size_t>((config_.head_level + count) % count)]);
+    const auto head = config_.segments > 0 ? &DepthBuilder::Segments : &DepthBuilder::Head;
+    return (this->*head)(fused[static_cast<size_t>((config_.head_level + count) % count)]);
   }
 
  private:
@@ -94,8 +95,13 @@ class DepthBuilder {
   }
 
   Value* Residual(const std::string& name, Value* x) {
-    Value* y = Conv(name + "1", Relu(x), config_.fusion_width, 3);
-    return Binary(b_, "add", Conv(name + "2", Relu(y), config_.fusion_width, 3), x);
+    Value* y = x;
+    for (const char* number : {"1", "2"}) {
+      y = Conv(name + number, Relu(y), config_.fusion_width, 3, 1, config_.fusion_bias);
+      if (config_.fusion_norms)
+        y = layers_.BatchNorm(fmt::format("{}.norm{}", name, number), y, kNormEpsilon);
+    }
+    return Binary(b_, "add", y, x);
   }
   std::vector<Value*> Fused(const std::vector<Value*>& levels) {
     std::vector<Value*> fused;
@@ -132,6 +138,13 @@ class DepthBuilder {
     return Squeezed(b_, x, {1});
   }
 
+  Value* Segments(Value* x) {
+    x = Conv("segments.head", x, config_.fusion_width, 3, 1, false);
+    x = Relu(layers_.BatchNorm("segments.norm", x, kNormEpsilon));
+    return Doubled(Conv("segments.classifier", x, config_.segments, 1));
+  }
+
+  static constexpr double kNormEpsilon = 1e-5;
   Builder& b_;
   Layers& layers_;
   const DepthConfig& config_;
@@ -157,6 +170,9 @@ void CheckDepth(const DepthConfig& config, const VisionConfig& vision) {
     if (width < 1 || width > kMaxWidth)
       throw Error("bad-file", "a level of the neck has {} channels", width)
           .Expected("1 to {}", kMaxWidth);
+  if (config.segments < 0 || config.segments > kMaxWidth)
+    throw Error("bad-file", "the head has {} classes", config.segments)
+        .Expected("1 to {}", kMaxWidth);
   for (int64_t width : {config.fusion_width / 2, config.head_width})
     if (width < 1 || width > kMaxWidth)
       throw Error("bad-file", "the head has {} channels", width).Expected("1 to {}", kMaxWidth);

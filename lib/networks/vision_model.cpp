@@ -153,7 +153,8 @@ class VisionModel {
       case VisionHead::kContrast:
         return Contrast();
       case VisionHead::kDepth:
-        return Offer("predicted_depth", Depth(b_, layers_, config_.depth, vision(), states_));
+        return Offer(config_.depth.segments > 0 ? "logits" : "predicted_depth",
+                     Depth(b_, layers_, config_.depth, vision(), states_));
     }
   }
 

@@ -17,7 +17,7 @@
 //            kContrast     logits_per_image, logits_per_text [1, 1]; image_embeds, text_embeds [1, D]
 //                          of length 1. On request: vision_last_hidden_state,
 //                          vision_pooler_output, text_last_hidden_state, text_pooler_output
-//            kDepth        predicted_depth [1, height, width]
+//            kDepth        predicted_depth [1, height, width], or logits of segments (depth.h)
 #pragma once
 
 #include <optional>

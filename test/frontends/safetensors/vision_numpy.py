@@ -289,9 +289,16 @@ def depth(net, config, states, first, grid, patch):
             y = net.conv(name, y, stride=int(1 / factor), pad=1)
         levels.append(net.conv(f"neck.convs.{i}", y, pad=1))
 
+    def batch_normed(name, x):
+        weight, bias, mean, variance = (net.tensor(f"{name}.{part}")[:, None, None] for part in ("weight", "bias", "running_mean", "running_var"))
+        return (x - mean) / np.sqrt(variance + 1e-5) * weight + bias
+
     def residual(name, x):
-        y = net.conv(name + ".convolution1", np.maximum(x, 0), pad=1)
-        return x + net.conv(name + ".convolution2", np.maximum(y, 0), pad=1)
+        y = x
+        for n in "12":
+            y = net.conv(name + ".convolution" + n, np.maximum(y, 0), pad=1)
+            y = batch_normed(name + ".batch_norm" + n, y) if config.get("use_batch_norm_in_fusion_residual") else y
+        return x + y
 
     x = None
     for i, level in enumerate(reversed(levels)):
@@ -305,6 +312,9 @@ def depth(net, config, states, first, grid, patch):
         x = residual(own + "residual_layer2", x)
         size = levels[-2 - i].shape[1:] if anything and i + 1 < len(levels) else (2 * x.shape[1], 2 * x.shape[2])
         x = net.conv(own + "projection", aligned(x, *size))
+    if config["architectures"][0].endswith("ForSemanticSegmentation"):
+        x = net.conv("head.head.4", np.maximum(batch_normed("head.head.1", net.conv("head.head.0", x, pad=1)), 0))
+        return aligned(x, 2 * x.shape[1], 2 * x.shape[2])[None]
     if not anything:
         if config.get("add_projection"):
             x = np.maximum(net.conv("head.projection", x, pad=1), 0)
@@ -324,13 +334,17 @@ def outputs(config, tensors, pixels=None, ids=None):
         pixels = pixels[0]
     if kind in ("clip", "siglip", "siglip2"):
         return pair_outputs(config, tensors, kind, architecture, pixels, ids)
-    if "ForDepthEstimation" in architecture:
-        inner = config["backbone_config"] if kind == "depth_anything" else config
-        net = Network(inner, tensors, "backbone." if kind == "depth_anything" else "dpt.")
-        states, first, grid = vision(net, "dinov2" if kind == "depth_anything" else "dpt", pixels)
-        chosen = [net.norm("layernorm", states[i]) for i in inner["out_indices"]] if kind == "depth_anything" else \
-            [states[i + 1] for i in config["backbone_out_indices"]]
-        return {"predicted_depth": depth(net, config, chosen, first, grid, inner["patch_size"])}
+    if architecture.endswith(("ForDepthEstimation", "ForSemanticSegmentation")):
+        inner = config.get("backbone_config", config)
+        own = inner["model_type"] if inner is not config else "dpt"
+        net = Network(inner, tensors, "dpt." if inner is config else "backbone.")
+        states, first, grid = vision(net, own, pixels)
+        if inner is config:
+            chosen = [states[i + 1] for i in config["backbone_out_indices"]]
+        else:
+            chosen = [states[i] if own == "beit" else net.norm("layernorm", states[i]) for i in inner["out_indices"]]
+        made = depth(net, config, chosen, first, grid, inner["patch_size"])
+        return {"predicted_depth" if "Depth" in architecture else "logits": made}
     net = Network(config, tensors, "vision_model." if kind == "blip" else PREFIXES[kind])
     x, pooled, first = image_features(net, kind, pixels)
     if architecture.endswith("WithTeacher"):
@@ -400,6 +414,11 @@ class Weights(dict):
         self.draw(name + ".weight", out, channels, k, k, scale=1 / math.sqrt(channels * k * k))
         if bias:
             self.draw(name + ".bias", out, scale=0.3)
+
+    def batch_norm(self, name, width):
+        self.norm(name, width)
+        self.draw(name + ".running_mean", width, scale=0.3)
+        self[name + ".running_var"] = self.rng.uniform(0.5, 1.5, width).astype("f4")
 
 
 CONFIGS = {
@@ -531,9 +550,18 @@ def neck_weights(w, c):
         w.conv(f"neck.convs.{i}", fusion, width, 3, bias=False)
         own = f"neck.fusion_stage.layers.{i}."
         w.conv(own + "projection", fusion, fusion, 1)
+        norms = c.get("use_batch_norm_in_fusion_residual", False)
         for layer in "12":
             for n in "12":
-                w.conv(f"{own}residual_layer{layer}.convolution{n}", fusion, fusion, 3)
+                w.conv(f"{own}residual_layer{layer}.convolution{n}", fusion, fusion, 3, c.get("use_bias_in_fusion_residual", not norms))
+                if norms:
+                    w.batch_norm(f"{own}residual_layer{layer}.batch_norm{n}", fusion)
+    if c["architectures"][0].endswith("ForSemanticSegmentation"):
+        w.conv("head.head.0", fusion, fusion, 3, bias=False)
+        w.batch_norm("head.head.1", fusion)
+        w.conv("head.head.4", LABELS, fusion, 1)
+        c["id2label"] = {str(i): f"segment {i}" for i in range(LABELS)}
+        return w.conv("auxiliary_head.head.0", fusion, fusion, 3)
     if c["model_type"] == "depth_anything":
         names, hidden = ("head.conv1", "head.conv2", "head.conv3"), c["head_hidden_size"]
     else:
@@ -585,6 +613,14 @@ def tiny(model_type, architecture, seed=0, **changes):
         c = named | {"backbone_config": backbone, "patch_size": PATCH, "reassemble_hidden_size": WIDTH, "reassemble_factors": [4, 2, 1, 0.5],
                      "neck_hidden_sizes": [6, 8, 10, 12], "fusion_hidden_size": 8, "head_hidden_size": 5} | changes
         vision_weights(w, backbone, "dinov2", "backbone.")
+        neck_weights(w, c)
+        return c, w
+    if kind == "dpt" and "backbone_config" in changes:
+        kind = changes["backbone_config"]["model_type"]
+        backbone = tower_config(kind, layers=4) | {"out_indices": [1, 2, 3, 4]} | changes.pop("backbone_config")
+        c = named | {"backbone_config": backbone, "reassemble_factors": [4, 2, 1, 0.5], "neck_hidden_sizes": [6, 8, 10, 12],
+                     "fusion_hidden_size": 8, "readout_type": "project", "hidden_act": "gelu"} | changes
+        vision_weights(w, backbone, kind, "backbone.")
         neck_weights(w, c)
         return c, w
     c = named | tower_config(kind, **changes)

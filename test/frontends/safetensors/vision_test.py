@@ -44,6 +44,11 @@ TINY = [
     ("blip_vision_model", "BlipVisionModel", {}, (40, 24)),
     ("dpt", "DPTForDepthEstimation", {}), ("dpt", "DPTForDepthEstimation", {"readout_type": "add", "add_projection": True}, (40, 56)),
     ("dpt", "DPTForDepthEstimation", {"readout_type": "ignore", "head_in_index": -1}),
+    ("dpt", "DPTForDepthEstimation", {"use_batch_norm_in_fusion_residual": True, "use_bias_in_fusion_residual": True}),
+    ("dpt", "DPTForDepthEstimation", {"backbone_config": {"model_type": "beit", "reshape_hidden_states": False}}),
+    ("dpt", "DPTForDepthEstimation", {"backbone_config": {"model_type": "dinov2"}, "readout_type": "ignore"}),
+    ("dpt", "DPTForSemanticSegmentation", {"use_batch_norm_in_fusion_residual": True}),
+    ("dpt", "DPTForSemanticSegmentation", {"readout_type": "add"}, (40, 56)),
     ("depth_anything", "DepthAnythingForDepthEstimation", {}),
     ("depth_anything", "DepthAnythingForDepthEstimation", {"depth_estimation_type": "metric", "max_depth": 20}, (40, 56)),
 ]
@@ -302,9 +307,11 @@ def test_refusals(folder):
 
     vit = "vit", "ViTModel"
     refused("head", *vit, "unsupported-architecture", "architectures", "ForImageClassification", architectures=["ViTForMaskedImageModeling"])
-    refused("segments", "dpt", "DPTForDepthEstimation", "architectures", architectures=["DPTForSemanticSegmentation"])
+    refused("segments", "depth_anything", "DepthAnythingForDepthEstimation", "architectures", architectures=["DepthAnythingForSemanticSegmentation"])
+    refused("reshaped", "dpt", "DPTForDepthEstimation", "reshape_hidden_states", backbone_config={"model_type": "beit"})
     refused("hybrid", "dpt", "DPTForDepthEstimation", "is_hybrid", is_hybrid=True)
-    refused("norms", "dpt", "DPTForDepthEstimation", "use_batch_norm_in_fusion_residual", use_batch_norm_in_fusion_residual=True)
+    refused("norms", "dpt", "DPTForDepthEstimation", "residual_layer2.batch_norm1", use_batch_norm_in_fusion_residual=True,
+            use_bias_in_fusion_residual=True)
     refused("backbone", "depth_anything", "DepthAnythingForDepthEstimation", "backbone_config.model_type",
             backbone_config={"model_type": "swinv2"})
     refused("kind", "depth_anything", "DepthAnythingForDepthEstimation", "depth_estimation_type", depth_estimation_type="absolute")
