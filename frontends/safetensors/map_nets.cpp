@@ -2,6 +2,7 @@
 #include <span>
 
 #include "frontends/safetensors/picture_nets.h"
+#include "lib/networks/inverted_residual_network.h"
 #include "lib/networks/mobilevit.h"
 #include "lib/networks/segformer.h"
 #include "lib/networks/window_transformer.h"
@@ -187,6 +188,56 @@ Program ImportMobileVit(const PictureFolder& from) {
   return BuiltFrom(from, {"mobilevit.", ""}, names.rows(), config, networks::BuildMobileVit);
 }
 
+// MobileViT's names, but for those of its transformers.
+TensorNameList MobileVit2Names() {
+  TensorNameList names;
+  const std::string layer = "stage.{}.layer.{}.", theirs = "encoder.layer.{}.transformer.layer.{}.";
+  names.Add("stage.{}.embed.conv", "encoder.layer.{}.conv_1x1.convolution");
+  for (auto [ours, part] : {std::pair("attention.joined", "attention.qkv_proj"),
+                            {"attention.output", "attention.out_proj"},
+                            {"up", "ffn.conv1"},
+                            {"down", "ffn.conv2"}})
+    names.Add(fmt::format("{}{}.conv", layer, ours), fmt::format("{}{}.convolution", theirs, part));
+  const TensorNameList others = MobileVitNames();
+  for (const TensorName& row : others.rows())
+    names.Add(std::string(row.ours), std::string(row.theirs));
+  return names;
+}
+
+Program ImportMobileVit2(const PictureFolder& from) {
+  using Head = networks::MobileVitConfig::Head;
+  const Config& json = from.json();
+  const double multiplier = json.Number("width_multiplier");
+  if (!(multiplier > 0 && multiplier <= 64))
+    from.Refuse(json, "width_multiplier", "more than 0, at most 64");
+  networks::MobileVitConfig config{.separable = true,
+                                   .layers = json.Ints("n_attn_blocks"),
+                                   .patch = json.Int("patch_size"),
+                                   .kernel = json.Int("conv_kernel_size"),
+                                   .expansion = json.Number("expand_ratio"),
+                                   .feed_forward = json.Number("ffn_multiplier"),
+                                   .output_stride = json.Int("output_stride"),
+                                   .epsilon = json.Number("layer_norm_eps"),
+                                   .activation = from.Activation(),
+                                   .rates = json.Ints("atrous_rates"),
+                                   .pyramid = json.Int("aspp_out_channels"),
+                                   .picture = from.Picture(),
+                                   .labels = from.Labels()};
+  constexpr int64_t kStem = 32, kFirst = 64, kWidths[] = {128, 256, 384, 512};
+  auto scaled = [&](int64_t width) { return static_cast<double>(width) * multiplier; };
+  config.widths = {networks::MakeDivisible(std::clamp(scaled(kStem), 16.0, 64.0), 8, 16),
+                   networks::MakeDivisible(scaled(kFirst), 16)};
+  for (int64_t width : kWidths) config.widths.push_back(networks::MakeDivisible(scaled(width)));
+  for (int64_t width : json.Ints("base_attn_unit_dims"))
+    config.token_widths.push_back(networks::MakeDivisible(scaled(width)));
+  constexpr size_t kRates = 3;
+  if (config.rates.size() != kRates) from.Refuse(json, "atrous_rates", "three numbers");
+  const int head = from.HeadOf({kClasses, kSegments});
+  if (head >= 0) config.head = head == 0 ? Head::kClasses : Head::kSegments;
+  const TensorNameList names = MobileVit2Names();
+  return BuiltFrom(from, {"mobilevitv2.", ""}, names.rows(), config, networks::BuildMobileVit);
+}
+
 const PictureNetRow kMapNetRows[] = {
     {"mobilevit",
      R"({"image_size": 256, "patch_size": 2, "hidden_sizes": [144, 192, 240],
@@ -195,6 +246,13 @@ const PictureNetRow kMapNetRows[] = {
          "output_stride": 32, "layer_norm_eps": 1e-5, "aspp_out_channels": 256,
          "atrous_rates": [6, 12, 18]})",
      ImportMobileVit},
+    {"mobilevitv2",
+     R"({"image_size": 256, "patch_size": 2, "expand_ratio": 2.0, "hidden_act": "swish",
+         "conv_kernel_size": 3, "output_stride": 32, "layer_norm_eps": 1e-5,
+         "aspp_out_channels": 512, "atrous_rates": [6, 12, 18], "width_multiplier": 1.0,
+         "ffn_multiplier": 2, "n_attn_blocks": [2, 4, 3],
+         "base_attn_unit_dims": [128, 192, 256]})",
+     ImportMobileVit2},
     {"segformer",
      R"({"image_size": 512, "num_encoder_blocks": 4, "depths": [2, 2, 2, 2],
          "sr_ratios": [8, 4, 2, 1], "hidden_sizes": [32, 64, 160, 256],

@@ -130,7 +130,10 @@ void ReadTower(const PictureFolder& from, const Config& json, networks::SamConfi
   config.relative = json.Bool("use_rel_pos");
   config.features = json.Int("num_pos_feats");
   const int64_t side = json.Int("image_size");
-  config.picture = from.Picture(from.Processor(), {side, side}, json.Int("num_channels"));
+  // The size is the model's, whatever the image processor pads pictures to.
+  std::optional<ImageProcessor> processor = from.Processor();
+  if (processor) processor->size = networks::GridSize{side, side};
+  config.picture = from.Picture(processor, {side, side}, json.Int("num_channels"));
   if (config.picture.size != networks::GridSize{side, side})
     throw Error("usage", "pictures have {} x {} pixels, and the model takes {} x {} only",
                 config.picture.size.height, config.picture.size.width, side, side);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "lib/ir/arithmetic.h"
+#include "lib/networks/norms.h"
 
 namespace mlc::networks {
 
@@ -21,11 +22,10 @@ class MobileVit {
   Program Build() {
     Value* x = Conv("stem", net_.pixels(), config_.widths[0], {.kernel = 3, .stride = 2});
     x = Inverted("stage.0.block.0", x, config_.widths[1], 1, 1);
-    for (int64_t i = 0; i < 3; ++i)
+    for (int64_t i = 0; i < (config_.separable ? 2 : 3); ++i)
       x = Inverted(fmt::format("stage.1.block.{}", i), x, config_.widths[2], i == 0 ? 2 : 1, 1);
-    constexpr int64_t kLayers[] = {2, 4, 3};
     int64_t stride = 4, dilation = 1;
-    for (size_t i = 0; i < std::size(kLayers); ++i) {
+    for (size_t i = 0; i < config_.layers.size(); ++i) {
       const std::string name = fmt::format("stage.{}.", i + 2);
       if (stride < config_.output_stride) {
         stride *= 2;
@@ -35,7 +35,8 @@ class MobileVit {
         x = Inverted(name + "block.0", x, config_.widths[i + 3], 1, dilation);
         dilation *= 2;
       }
-      x = Transformer(name, x, config_.token_widths[i], kLayers[i]);
+      const auto transformer = config_.separable ? &MobileVit::Separable : &MobileVit::Transformer;
+      x = (this->*transformer)(name, x, config_.token_widths[i], config_.layers[i]);
     }
     AddHead(x);
     return net_.Finish();
@@ -87,6 +88,53 @@ class MobileVit {
     return Conv(name + "fusion", Concat(b_, {x, y}, 1), Channels(x), {.kernel = config_.kernel});
   }
 
+  // Pixels at the same place of each patch are summed by the scores of one query.
+  Value* Separable(const std::string& name, Value* x, int64_t width, int64_t count) {
+    Value* y =
+        Conv(name + "local", x, Channels(x), {.kernel = config_.kernel, .groups = Channels(x)});
+    y = layers_.Convolution(name + "embed.conv", y, width, {});
+    const int64_t p = config_.patch, rows = Height(y) / p, across = Width(y) / p;
+    if (rows * p != Height(y) || across * p != Width(y))
+      throw Error("bad-file", "a map of {} x {} does not consist of patches of {} x {}", Height(y),
+                  Width(y), p, p)
+          .Help("choose another size of pictures with option 'shape'");
+    y = Transposed(b_, WithShape(b_, y, {width, rows, p, across, p}), {0, 2, 4, 1, 3});
+    y = WithShape(b_, y, {1, width, p * p, rows * across});
+    for (int64_t i = 0; i < count; ++i) {
+      const std::string own = fmt::format("{}layer.{}.", name, i);
+      b_.SetName(own.substr(0, own.size() - 1));
+      Value* all = layers_.Convolution(own + "attention.joined.conv", Normed(own + "norm", y),
+                                       1 + 2 * width, {});
+      auto part = [&](int64_t begin, int64_t size) {
+        return SliceAlong(b_, all, 1, begin, begin + size, false);
+      };
+      Value* scores = b_.Make("softmax", {{"x", part(0, 1)}, {"axis", -1}});
+      Value* context =
+          Reduced(b_, "reduce_sum", Binary(b_, "mul", part(1, width), scores), {-1}, true);
+      Value* values = Activate(b_, Activation::kRelu, part(1 + width, width));
+      y = Binary(b_, "add", y,
+                 layers_.Convolution(own + "attention.output.conv",
+                                     Binary(b_, "mul", values, context), width, {}));
+      const auto inner =
+          static_cast<int64_t>(static_cast<double>(width) * config_.feed_forward) / 16 * 16;
+      Value* up = layers_.Convolution(own + "up.conv", Normed(own + "second_norm", y), inner, {});
+      up = Activate(b_, config_.activation, up);
+      y = Binary(b_, "add", y, layers_.Convolution(own + "down.conv", up, width, {}));
+    }
+    y = WithShape(b_, Normed(name + "norm", y), {width, p, p, rows, across});
+    y = WithShape(b_, Transposed(b_, y, {0, 3, 1, 4, 2}), {1, width, rows * p, across * p});
+    return net_.ConvNorm(name + "unembed", y, Channels(x), {}, Activation::kNone);
+  }
+  // Normalises all channels and pixels at once.
+  Value* Normed(const std::string& name, Value* x) {
+    const int64_t channels = Channels(x);
+    x = GroupNorm(b_, x, 1, config_.epsilon);
+    auto each = [&](const char* part) {
+      return WithShape(b_, layers_.Needed(name + part, {channels}), {1, channels, 1, 1});
+    };
+    return Binary(b_, "add", Binary(b_, "mul", x, each(".weight")), each(".bias"));
+  }
+
   // Atrous spatial pyramid pooling (Chen et al. 2017).
   Value* Pyramid(Value* x) {
     auto conv = [&](const std::string& name, Value* of, PictureWindow window) {
@@ -105,7 +153,7 @@ class MobileVit {
       Value* y = Pyramid(x);
       return net_.Output("logits", layers_.Convolution("classifier.conv", y, config_.labels, {}));
     }
-    x = Conv("head", x, config_.widths.back(), {});
+    if (!config_.separable) x = Conv("head", x, config_.widths.back(), {});
     Value* mean = net_.Pooled(x, false);
     if (config_.head == Head::kClasses)
       return net_.Output("logits", layers_.Linear("classifier", mean, config_.labels));
@@ -128,11 +176,16 @@ Program BuildMobileVit(const MobileVitConfig& config, const NetworkWeights& weig
   CheckPositive({{"number of heads", config.heads},
                  {"size of a patch", config.patch},
                  {"size of a kernel", config.kernel}});
-  constexpr size_t kWidths = 7, kTransformers = 3;
-  if (config.widths.size() != kWidths || config.token_widths.size() != kTransformers)
+  CheckPositive("transformers' layers", config.layers);
+  const size_t widths = config.separable ? 6 : 7;
+  constexpr size_t kTransformers = 3;
+  if (config.layers.size() != kTransformers)
+    throw Error("bad-file", "there are {} transformers", config.layers.size())
+        .Expected("{}", kTransformers);
+  if (config.widths.size() != widths || config.token_widths.size() != kTransformers)
     throw Error("bad-file", "there are {} neck widths and {} hidden widths", config.widths.size(),
                 config.token_widths.size())
-        .Expected("{} and {}", kWidths, kTransformers);
+        .Expected("{} and {}", widths, kTransformers);
   if (config.output_stride != 8 && config.output_stride != 16 && config.output_stride != 32)
     throw Error("bad-file", "the output stride is {}", config.output_stride)
         .Expected("8, 16 or 32");

@@ -20,6 +20,7 @@ RESNET = {"embedding_size": 16, "hidden_sizes": [16, 32], "depths": [2, 2]}
 REGNET = {"embedding_size": 16, "hidden_sizes": [16, 32, 48], "depths": [1, 2, 1], "groups_width": 8}
 CONVNEXT = {"hidden_sizes": [16, 24, 32, 40], "depths": [1, 1, 2, 1]}
 MOBILEVIT = {"hidden_sizes": [16, 20, 24], "neck_hidden_sizes": [8, 8, 12, 16, 20, 24, 48], "expand_ratio": 2.0}
+MOBILEVIT2 = {"width_multiplier": 0.25, "base_attn_unit_dims": [64, 96, 128], "n_attn_blocks": [1, 2, 1]}
 EFFICIENTNET = {"width_coefficient": 0.5, "in_channels": [32, 16, 24], "out_channels": [16, 24, 40], "kernel_sizes": [3, 3, 5],
                 "strides": [1, 2, 2], "num_block_repeats": [1, 2, 2], "expand_ratios": [1, 6, 6], "depth_coefficient": 1.0}
 SWIN = {"embed_dim": 16, "depths": [2, 2, 1], "num_heads": [2, 2, 4], "window_size": 4}
@@ -50,6 +51,9 @@ TINY = [
     ("mobilevit", "MobileViTForImageClassification", MOBILEVIT | {"output_stride": 16, "qkv_bias": False}, 72, 72),
     ("mobilevit", "MobileViTModel", MOBILEVIT, 96, 64),
     ("mobilevit", "MobileViTForSemanticSegmentation", MOBILEVIT | {"output_stride": 8, "aspp_out_channels": 16, "atrous_rates": [1, 2, 3]}, 64, 64),
+    ("mobilevitv2", "MobileViTV2ForImageClassification", MOBILEVIT2, 64, 128),
+    ("mobilevitv2", "MobileViTV2Model", MOBILEVIT2 | {"output_stride": 16, "ffn_multiplier": 1.5, "expand_ratio": 1.5}, 64, 64),
+    ("mobilevitv2", "MobileViTV2ForSemanticSegmentation", MOBILEVIT2 | {"output_stride": 8, "aspp_out_channels": 16, "atrous_rates": [1, 2, 3]}, 64, 64),
     ("swin", "SwinForImageClassification", SWIN, 64, 64),
     ("swin", "SwinModel", SWIN, 72, 88),
     ("swinv2", "Swinv2ForImageClassification", SWIN | {"image_size": 64}, 64, 64),

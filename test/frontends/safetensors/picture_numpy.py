@@ -330,6 +330,60 @@ def mobilevit(net, c, x):
     return head(net, c, unit("conv_1x1_exp", x, necks[6]), "classifier", flat)
 
 
+def mobilevit2(net, c, x):
+    act, p, times = ACTIVATIONS["silu"], 2, c["width_multiplier"]
+
+    def unit(name, x, out, last=False, prefix=None, relu=False, **window):
+        y = net.batch_norm(name + ".normalization", net.conv(name + ".convolution", x, out, prefix=prefix, **window), prefix=prefix)
+        return y if last else np.maximum(y, 0) if relu else act(y)
+
+    def inverted(name, x, out, stride, dilation=1):
+        inner = divisible(int(round(len(x) * c.get("expand_ratio", 2))))
+        y = unit(name + "expand_1x1", x, inner)
+        y = unit(name + "conv_3x3", y, inner, kernel=3, stride=stride, groups=inner, dilation=dilation)
+        y = unit(name + "reduce_1x1", y, out, True)
+        return x + y if stride == 1 and len(x) == out else y
+
+    def normed(name, x):
+        y = (x - x.mean()) / np.sqrt(x.var() + 1e-5)
+        return y * net.tensor(name + ".weight", len(x))[:, None, None] + net.tensor(name + ".bias", len(x))[:, None, None]
+    x = unit("conv_stem", x, divisible(min(max(32 * times, 16), 64), 8, 16), kernel=3, stride=2)
+    x = inverted("encoder.layer.0.layer.0.", x, divisible(64 * times, 16), 1)
+    for i in range(2):
+        x = inverted(f"encoder.layer.1.layer.{i}.", x, divisible(128 * times), 1 if i else 2)
+    so_far, dilation = 4, 1
+    for s, (out, base, layers) in enumerate(zip((256, 384, 512), c["base_attn_unit_dims"], c["n_attn_blocks"]), 2):
+        name, width = f"encoder.layer.{s}.", divisible(base * times)
+        if so_far < c.get("output_stride", 32):
+            so_far *= 2
+            x = inverted(name + "downsampling_layer.", x, divisible(out * times), 2)
+        else:
+            x = inverted(name + "downsampling_layer.", x, divisible(out * times), 1, dilation)
+            dilation *= 2
+        y = net.conv(name + "conv_1x1.convolution", unit(name + "conv_kxk", x, len(x), kernel=3, groups=len(x)), width)
+        rows, columns = y.shape[1] // p, y.shape[2] // p
+        y = y.reshape(width, rows, p, columns, p).transpose(0, 2, 4, 1, 3).reshape(width, p * p, rows * columns)
+        for i in range(layers):
+            own = f"{name}transformer.layer.{i}."
+            all_ = net.conv(own + "attention.qkv_proj.convolution", normed(own + "layernorm_before", y), 1 + 2 * width, bias=True)
+            scores = np.exp(all_[:1] - all_[:1].max(-1, keepdims=True))
+            context = (all_[1:1 + width] * scores / scores.sum(-1, keepdims=True)).sum(-1, keepdims=True)
+            y = y + net.conv(own + "attention.out_proj.convolution", np.maximum(all_[1 + width:], 0) * context, width, bias=True)
+            inner = int(c.get("ffn_multiplier", 2) * width // 16 * 16)
+            z = act(net.conv(own + "ffn.conv1.convolution", normed(own + "layernorm_after", y), inner, bias=True))
+            y = y + net.conv(own + "ffn.conv2.convolution", z, width, bias=True)
+        y = normed(name + "layernorm", y).reshape(width, p, p, rows, columns).transpose(0, 3, 1, 4, 2)
+        x = unit(name + "conv_projection", y.reshape(width, rows * p, columns * p), len(x), True)
+    if "SemanticSegmentation" in c["architectures"][0]:
+        own, width = "segmentation_head.aspp.", c["aspp_out_channels"]
+        maps = [unit(own + "convs.0", x, width, prefix="", relu=True)]
+        maps += [unit(own + f"convs.{i}", x, width, prefix="", relu=True, kernel=3, dilation=r) for i, r in enumerate(c["atrous_rates"], 1)]
+        mean = unit(own + "convs.4.conv_1x1", x.mean((1, 2), keepdims=True), width, prefix="", relu=True)
+        y = unit(own + "project", np.concatenate([*maps, mean + 0 * maps[0]]), width, prefix="", relu=True)
+        return {"logits": net.conv("segmentation_head.classifier.convolution", y, len(c["id2label"]), bias=True, prefix="")[None]}
+    return head(net, c, x, "classifier", flat)
+
+
 def swin(net, c, x):
     second, p, window = c["model_type"] == "swinv2", c["patch_size"], c["window_size"]
     x = net.conv("embeddings.patch_embeddings.projection", x, c["embed_dim"], p, p, 0, bias=True).transpose(1, 2, 0)
@@ -511,7 +565,7 @@ def timm_mobile(stages, stem, widest, head_width, width=1.0, act="silu", head_fi
 
 
 READINGS = {"resnet": resnet, "regnet": regnet, "convnext": convnext, "convnextv2": convnext, "dinov3_convnext": convnext,
-            "mobilenet_v1": mobilenet, "mobilenet_v2": mobilenet, "efficientnet": efficientnet, "mobilevit": mobilevit,
+            "mobilenet_v1": mobilenet, "mobilenet_v2": mobilenet, "efficientnet": efficientnet, "mobilevit": mobilevit, "mobilevitv2": mobilevit2,
             "swin": swin, "swinv2": swin, "segformer": segformer, "detr": detr}
 # What a reading needs and config.json may leave out.
 DEFAULTS = {
