@@ -28,6 +28,7 @@ constexpr BiasRule kModernbertBiases[] = {{".attn.", "attention_bias"},
                                           {".mlp.", "mlp_bias"},
                                           {"decoder.", "decoder_bias", true},
                                           {"head.dense.", "classifier_bias"}};
+constexpr BiasRule kLfm2Biases[] = {{".conv.", "conv_bias"}, {""}};
 constexpr BiasRule kNomicBiases[] = {{".attn.", "qkv_proj_bias", true},
                                      {".mlp.fc1", "mlp_fc1_bias", true},
                                      {".mlp.fc2", "mlp_fc2_bias", true}};
@@ -87,6 +88,10 @@ constexpr Family kFamilies[] = {
     {"granite", {}, kAttentionAndMlpBias, R"({"rms_norm_eps": 1e-6, "rope_theta": 10000,
       "attention_multiplier": 1.0, "max_position_embeddings": 2048,
       "tie_word_embeddings": false})"},
+    {"lfm2", {}, kLfm2Biases, R"({"norm_eps": 1e-5, "rope_theta": 1000000,
+      "num_key_value_heads": 8, "conv_L_cache": 3, "block_multiple_of": 256,
+      "block_ffn_dim_multiplier": 1.0, "block_auto_adjust_ff_dim": true,
+      "max_position_embeddings": 128000, "tie_word_embeddings": true})"},
     {"llama", {}, kAttentionAndMlpBias, R"({"rms_norm_eps": 1e-6, "rope_theta": 10000,
       "max_position_embeddings": 2048, "tie_word_embeddings": false})"},
     {"mistral", Windows::kAll, kNoBiases, R"({"rms_norm_eps": 1e-6, "rope_theta": 10000,

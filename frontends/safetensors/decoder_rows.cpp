@@ -26,6 +26,7 @@ constexpr DecoderRow kDecoderRows[] = {
     {.model_type = "gpt2", .architecture = "gpt2", .biases = kAllBiases},
     {.model_type = "gpt_neox", .architecture = "gptneox", .biases = kFeedForwardBias},
     {.model_type = "granite", .architecture = "granite"},
+    {.model_type = "lfm2", .architecture = "lfm2"},
     {.model_type = "llama", .architecture = "llama"},
     {.model_type = "mistral", .architecture = "llama"},
     {.model_type = "mixtral", .architecture = "llama"},

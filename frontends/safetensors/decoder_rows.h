@@ -39,6 +39,7 @@ enum class Arrangement : uint8_t {
   kByHead,       // fused queries, keys and values are grouped by head
   kPerExpert,    // one tensor per expert
   kSkipTwoRows,  // the first two rows are skipped
+  kDepthwise,    // [channels, 1, taps] for [channels, taps]
 };
 
 struct HuggingFaceName {

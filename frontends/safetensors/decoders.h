@@ -18,6 +18,8 @@ struct DecoderForm {
   bool embeds = false;  // the functions `embeds` and `embed_tokens`
   bool scales_embeds = false, masks_given = false;
   std::vector<int64_t> rotary_sections = {};
+  bool alternating_sections = false;
+  int64_t deepstack_layers = 0;
 };
 
 // Imports a folder with a row in decoder_rows.h. The errors are those of ImportHuggingFace.

@@ -133,6 +133,23 @@ class ProcessorReader {
           .Expected("1 to {}", kMaxPixels);
     return pixels;
   }
+  // A number of pixels of a whole picture: the first of the keys that the file or its size has.
+  int64_t PixelsFor(std::initializer_list<const char*> keys, const Config& size,
+                    int64_t otherwise) const {
+    constexpr int64_t kMost = int64_t{1} << 28;
+    for (const Config* config : {&config_, &size})
+      for (const char* key : keys)
+        if (config->has(key)) {
+          const int64_t pixels = config->Int(key);
+          if (pixels < 1 || pixels > kMost)
+            throw Error("bad-file", "\"{}\" is {}", config->KeyPath(key), pixels)
+                .At({config->file(), fmt::format("key \"{}\"", config->KeyPath(key))})
+                .Expected("1 to {}", kMost);
+          return pixels;
+        }
+    return otherwise;
+  }
+
   // Returns the size that a number, a list of two or an object with height and width gives.
   GridSize SizeOf(const std::string& key) const {
     if (config_.kind(key) == Config::Kind::kList) {
@@ -200,12 +217,14 @@ class ProcessorReader {
   }
 
   void ReadSize() {
-    if (!config_.has("size")) return;
+    if (!config_.has("size") && !config_.has("max_pixels")) return;
     const bool object = config_.kind("size") == Config::Kind::kObject;
     const Config size = object ? config_.Object("size") : Config();
     // Qwen's processors bound the number of pixels.
     if (config_.has("max_pixels") || size.has("max_pixels") || config_.has("merge_size")) {
       const int64_t unit = Pixels(config_, "patch_size") * Pixels(config_, "merge_size");
+      made_.pixels = {PixelsFor({"min_pixels", "shortest_edge"}, size, 56 * 56),
+                      PixelsFor({"max_pixels", "longest_edge"}, size, 28 * 28 * 1280)};
       return Say(
           "scale pictures to the size of the input, whose sides are multiples of {} pixels ({})",
           unit, Filter());
@@ -275,6 +294,33 @@ std::optional<ImageProcessor> ReadImageProcessor(const fs::path& folder,
     return ProcessorReader(*member ? config.Object(member) : config).Read();
   }
   return std::nullopt;
+}
+
+// Follows transformers' image_processing_qwen2_vl.py, smart_resize.
+GridSize KeptProportions(GridSize picture, int64_t unit, std::pair<int64_t, int64_t> pixels) {
+  constexpr int64_t kMostRatio = 200;
+  const int64_t longer = std::max(picture.height, picture.width),
+                shorter = std::max<int64_t>(1, std::min(picture.height, picture.width));
+  if (longer / shorter > kMostRatio)
+    throw Error("bad-input", "the picture has {} x {} pixels", picture.width, picture.height)
+        .Expected("a side of at most {} times the other", kMostRatio);
+  const auto height = static_cast<double>(picture.height),
+             width = static_cast<double>(picture.width), step = static_cast<double>(unit);
+  // Halves are rounded to even numbers, as in Python.
+  auto sized = [&](double (*round)(double), double by) {
+    auto side = [&](double size) {
+      return std::max<int64_t>(1, static_cast<int64_t>(round(size * by / step))) * unit;
+    };
+    return GridSize{side(height), side(width)};
+  };
+  const GridSize near = sized([](double x) { return std::nearbyint(x); }, 1);
+  if (near.count() > pixels.second)
+    return sized([](double x) { return std::floor(x); },
+                 std::sqrt(static_cast<double>(pixels.second) / (height * width)));
+  if (near.count() < pixels.first)
+    return sized([](double x) { return std::ceil(x); },
+                 std::sqrt(static_cast<double>(pixels.first) / (height * width)));
+  return near;
 }
 
 networks::PictureInput PictureInputOf(const std::optional<ImageProcessor>& processor, GridSize own,

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "frontends/safetensors/config.h"
@@ -19,6 +20,8 @@ struct ImageProcessor {
   ImportOptions::Image image;
   // The size of all pictures after resizing and cropping; none: it depends on the picture.
   std::optional<networks::GridSize> size;
+  // Of processors that keep the proportions of pictures (Qwen): the least and the most pixels.
+  std::optional<std::pair<int64_t, int64_t>> pixels;
   // Sentences on the resizing and cropping, which remain to the app; empty: none.
   std::string description;
 };
@@ -28,6 +31,11 @@ struct ImageProcessor {
 // file. Errors "bad-file", "unsupported-architecture".
 std::optional<ImageProcessor> ReadImageProcessor(const std::filesystem::path& folder,
                                                  std::vector<std::filesystem::path>* read);
+
+// Returns the size that such a processor gives to a picture: multiples of `unit` about as large. Error
+// "bad-input" for a picture that is too narrow.
+networks::GridSize KeptProportions(networks::GridSize picture, int64_t unit,
+                                   std::pair<int64_t, int64_t> pixels);
 
 // Returns the input of pictures of a model. Without option 'shape', they have the size `own`, or
 // that of the image processor. The input is an image if the folder has an image processor or option

@@ -98,19 +98,23 @@ class DecoderImporter {
         Int({"intermediate_size", "ffn_hidden_size", "ffn_dim", "n_inner"}, 4 * config_.width);
     config_.vocabulary = Int({"vocab_size"});
     config_.context = Int({"max_position_embeddings", "n_positions"}, 2048);
-    config_.epsilon = Number(
-        {"rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps", "norm_epsilon"}, config_.epsilon);
+    config_.epsilon =
+        Number({"rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps", "norm_epsilon", "norm_eps"},
+               config_.epsilon);
     config_.parallel =
         json_.Bool(Key({"parallel_attn", "use_parallel_residual"}), config_.parallel);
     ReadActivation();
     ReadAttention();
     ReadExperts();
+    if (json_.has("conv_L_cache")) ReadShortConvolutions();
     networks::Rotary& rotary = config_.rotary;
     rotary.interleaved = row_->interleaved;
     rotary.size = RotaryDims(json_, Key({"partial_rotary_factor", "rotary_pct"}), config_.head_dim);
     rotary.base = Number({"rope_theta", "rotary_emb_base"}, rotary.base);
     rotary.local_base = Number({"rope_local_base_freq"}, rotary.local_base);
     config_.rotary_sections = form_.rotary_sections;
+    config_.alternating_sections = form_.alternating_sections;
+    config_.deepstack_layers = form_.deepstack_layers;
     config_.scales_embeds = form_.scales_embeds;
     config_.masks_given = form_.masks_given;
     networks::CheckNumbers(config_);  // must precede the computation of tables of these sizes
@@ -146,7 +150,8 @@ class DecoderImporter {
       config_.no_rotary_every = config_.global_every;
     config_.no_rotary_every = Int({"no_rope_layer_interval"}, config_.no_rotary_every);
     if (json_.has("no_rope_layers")) CheckRotaryLayers(json_.Ints("no_rope_layers"));
-    if (json_.has("layer_types")) CheckLayers(json_.Texts("layer_types"));
+    if (json_.has("layer_types") && !json_.has("conv_L_cache"))
+      CheckLayers(json_.Texts("layer_types"));
     if (!json_.Bool("do_layer_norm_before", true))
       Refuse("do_layer_norm_before", "norms after attention are not supported");
     if (Int({"word_embed_proj_dim"}, config_.width) != config_.width)
@@ -210,6 +215,38 @@ class DecoderImporter {
                            layers[layer]));
   }
 
+  // Follows transformers' configuration_lfm2.py and modeling_lfm2.py.
+  void ReadShortConvolutions() {
+    config_.recurrent.taps = json_.Int("conv_L_cache");
+    if (json_.has("block_ff_dim")) config_.feed_forward = json_.Int("block_ff_dim");
+    if (json_.Bool("block_auto_adjust_ff_dim")) {
+      const int64_t multiple = json_.Int("block_multiple_of");
+      const double factor = json_.Number("block_ffn_dim_multiplier");
+      constexpr int64_t kMost = INT32_MAX;
+      if (multiple < 1 || multiple > kMost || config_.feed_forward < 0 ||
+          config_.feed_forward > kMost || !(factor > 0 && factor < 1e4))
+        Refuse("block_multiple_of", "the width of feed-forward layers is not a positive number");
+      const auto part =
+          static_cast<int64_t>(factor * static_cast<double>(2 * config_.feed_forward / 3));
+      config_.feed_forward = (part + multiple - 1) / multiple * multiple;
+    }
+    if (json_.has("layer_types")) {
+      for (const std::string& type : json_.Texts("layer_types")) {
+        if (type != "full_attention" && type != "conv")
+          Refuse("layer_types", fmt::format("layers of type \"{}\" are not supported", type));
+        config_.attends.push_back(type == "full_attention");
+      }
+    } else {
+      const bool listed = json_.has("full_attn_idxs");
+      constexpr int64_t kMostLayers = 1 << 16;
+      config_.attends.assign(
+          static_cast<size_t>(std::clamp<int64_t>(config_.layers, 0, kMostLayers)), !listed);
+      for (int64_t layer : listed ? json_.Ints("full_attn_idxs") : std::vector<int64_t>())
+        if (layer >= 0 && layer < std::ssize(config_.attends))
+          config_.attends[static_cast<size_t>(layer)] = true;
+    }
+  }
+
   void ReadExperts() {
     config_.experts = Int({"num_local_experts", "num_experts"}, 0);
     if (config_.experts == 0) return;
@@ -262,6 +299,8 @@ class DecoderImporter {
       return tensor.Transposed({1, 0});
     if (row->arrangement == Arrangement::kSkipTwoRows && tensor.rank() == 2 && tensor.dims()[0] > 2)
       return tensor.Rows(2, tensor.dims()[0]);
+    if (row->arrangement == Arrangement::kDepthwise && tensor.rank() == 3 && tensor.dims()[1] == 1)
+      return tensor.Reshaped({tensor.dims()[0], tensor.dims()[2]});
     if (row->arrangement == Arrangement::kByHead) return ByPart(tensor);
     return tensor;
   }
@@ -275,7 +314,7 @@ class DecoderImporter {
   // Returns whether logits use the token embeddings. If a folder does not say so but stores a
   // separate matrix for logits, they are not tied.
   bool tied() const {
-    return json_.Bool("tie_word_embeddings",
+    return json_.Bool(Key({"tie_embedding", "tie_word_embeddings"}),
                       Stored(Name(networks::Role::kOutput, networks::Part::kWeight, 0)).empty());
   }
 

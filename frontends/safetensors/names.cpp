@@ -9,7 +9,8 @@ namespace {
 
 constexpr Arrangement kTransposed = Arrangement::kTransposed, kByHead = Arrangement::kByHead,
                       kPerExpert = Arrangement::kPerExpert,
-                      kSkipTwoRows = Arrangement::kSkipTwoRows;
+                      kSkipTwoRows = Arrangement::kSkipTwoRows,
+                      kDepthwise = Arrangement::kDepthwise;
 
 // The names are those of modules in transformers' models/MODEL_TYPE/modeling_*.py.
 constexpr HuggingFaceName kNames[] = {
@@ -53,6 +54,19 @@ constexpr HuggingFaceName kNames[] = {
     {networks::Role::kFeedForwardNorm, "gpt_neox.layers.{}.post_attention_layernorm", "gpt_neox"},
     {networks::Role::kUp, "gpt_neox.layers.{}.mlp.dense_h_to_4h", "gpt_neox"},
     {networks::Role::kDown, "gpt_neox.layers.{}.mlp.dense_4h_to_h", "gpt_neox"},
+
+    {networks::Role::kOutputNorm, "model.embedding_norm", "lfm2"},
+    {networks::Role::kAttentionNorm, "model.layers.{}.operator_norm", "lfm2"},
+    {networks::Role::kQueryNorm, "model.layers.{}.self_attn.q_layernorm", "lfm2"},
+    {networks::Role::kKeyNorm, "model.layers.{}.self_attn.k_layernorm", "lfm2"},
+    {networks::Role::kAttentionOutput, "model.layers.{}.self_attn.out_proj", "lfm2"},
+    {networks::Role::kFeedForwardNorm, "model.layers.{}.ffn_norm", "lfm2"},
+    {networks::Role::kGate, "model.layers.{}.feed_forward.w1", "lfm2"},
+    {networks::Role::kUp, "model.layers.{}.feed_forward.w3", "lfm2"},
+    {networks::Role::kDown, "model.layers.{}.feed_forward.w2", "lfm2"},
+    {networks::Role::kMixerInput, "model.layers.{}.conv.in_proj", "lfm2"},
+    {networks::Role::kConvolution, "model.layers.{}.conv.conv", "lfm2", kDepthwise},
+    {networks::Role::kMixerOutput, "model.layers.{}.conv.out_proj", "lfm2"},
 
     {networks::Role::kRouter, "model.layers.{}.block_sparse_moe.gate", "mixtral"},
     {networks::Role::kExpertGates, "model.layers.{}.block_sparse_moe.experts.{}.w1", "mixtral",

@@ -492,6 +492,10 @@ std::string HuggingFaceTokenizerConfig(const fs::path& folder, std::vector<fs::p
   if (!chat.empty()) {
     RequireUtf8(chat, "bad-file", (folder / "chat_template.jinja").string());
     json["chat_template"] = chat;
+  } else if (std::string whole = read("chat_template.json"); !whole.empty()) {
+    // Processors of older folders of models that read pictures or sounds.
+    Json text = Member(Parse(whole, (folder / "chat_template.json").string()), "chat_template");
+    if (!text.is_null()) json["chat_template"] = std::move(text);
   }
   return json.empty() ? std::string() : json.dump();
 }

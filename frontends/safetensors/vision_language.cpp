@@ -48,22 +48,38 @@ class PictureImporter {
     ReadTower();
     ReadProjector();
     const std::optional<ImageProcessor> processor = ReadImageProcessor(folder_.path(), read_);
-    if (tower_.qwen) config_.vision.picture = config_.vision.trained = UsualSize();
+    if (tower_.qwen) config_.vision.picture = UsualSize();
+    const int64_t unit = config_.square * config_.vision.patch.height;
+    const bool follows = tower_.qwen && options_.picture &&
+                         !options_.shapes.contains("pixel_values") && unit > 0 &&
+                         unit <= kLargestUnit;
+    if (follows) {
+      const auto [height, width] = *options_.picture;
+      constexpr std::pair<int64_t, int64_t> kPixels = {56 * 56, 28 * 28 * 1280};
+      config_.vision.picture = KeptProportions(
+          {height, width}, unit, processor && processor->pixels ? *processor->pixels : kPixels);
+    }
+    if (tower_.qwen && !config_.vision.position_table)
+      config_.vision.trained = config_.vision.picture;
     config_.picture =
         PictureInputOf(processor, config_.vision.picture, config_.vision.channels, options_);
     config_.vision.picture = config_.picture.size;
-    if (tower_.qwen) config_.vision.trained = config_.vision.picture;
+    if (tower_.qwen && !config_.vision.position_table)
+      config_.vision.trained = config_.vision.picture;
     networks::CheckVisionLanguage(config_);
     const networks::NetworkWeights weights = weights_.ForNetwork();
     networks::AddVision(program, config_, weights, diagnostics_);
     UseLeftOvers();
     weights_.CheckAllUsed();
     Describe(program);
+    if (follows) program.interface.metadata.emplace_back("mlc.image_size", "of the picture");
     DescribePictures(program, config_.picture);
     return program;
   }
 
  private:
+  static constexpr int64_t kLargestUnit = 1 << 12;
+
   [[noreturn]] void Refuse(const Config& config, const std::string& key,
                            const std::string& expected) const {
     throw Error("unsupported-architecture", "\"{}\" is {}", config.KeyPath(key), config.Json(key))
@@ -82,11 +98,12 @@ class PictureImporter {
     const bool nested = json_.kind("text_config") == Config::Kind::kObject;
     Config text = nested ? json_.Object("text_config") : json_;
     const std::string type = TextType(text);
-    const bool qwen = type == "qwen2_vl";
-    if (!qwen && !FindDecoderRow(type))
+    // A language model with places in three directions is otherwise one that has a row.
+    const std::string like = type == "qwen2_vl" ? "qwen2" : type == "qwen3_vl" ? "qwen3" : type;
+    if (!FindDecoderRow(like))
       Refuse(text, "model_type", fmt::format("{}", fmt::join(DecoderModelTypes(), ", ")));
     return text.WithDefaults(TextDefaults(type))
-        .With(fmt::format(R"({{"model_type": "{}"}})", qwen ? "qwen2" : type));
+        .With(fmt::format(R"({{"model_type": "{}"}})", like));
   }
 
   Config VisionConfigOf() const {
@@ -140,6 +157,10 @@ class PictureImporter {
                      .scales_embeds = row_.embeds_before_scale,
                      .masks_given = row_.sees_both_ways};
     if (tower_.qwen) form.rotary_sections = Sections();
+    if (third()) {
+      form.alternating_sections = true;
+      form.deepstack_layers = std::ssize(vision_.Ints("deepstack_visual_indexes"));
+    }
     ImportOptions options = options_;
     std::erase_if(options.shapes, [](const auto& shape) { return shape.first == "pixel_values"; });
     return ImportDecoder(folder_.Part(config, tensors), options, diagnostics_, form);
@@ -150,8 +171,10 @@ class PictureImporter {
       if (text_.kind(key) == Config::Kind::kObject)
         if (const Config rope = text_.Object(key); rope.has("mrope_section"))
           return rope.Ints("mrope_section");
+    if (third()) return {24, 20, 20};
     return {16, 24, 24};
   }
+  bool third() const { return tower_.model_type == "qwen3_vl"; }
 
   GridSize SizeIn(const std::string& key) const {
     if (vision_.kind(key) != Config::Kind::kList) return {vision_.Int(key), vision_.Int(key)};
@@ -167,6 +190,7 @@ class PictureImporter {
       vision = ReadVision(vision_, *FindVisionRow(tower_.like));
       return;
     }
+    if (tower_.timm) return ReadFastVit();
     vision.patch = SizeIn("patch_size");
     layer.activation = ActivationOf(vision_, "hidden_act");
     if (tower_.qwen) return ReadQwenTower();
@@ -185,6 +209,50 @@ class PictureImporter {
     config_.normed = !vision_.Bool("use_mean_pooling", true);
   }
 
+  // timm's fastvit_mci3 and fastvit_mci4 (timm/models/fastvit.py), whose arguments model_args replace.
+  void ReadFastVit() {
+    const std::string name = vision_.Text("architecture");
+    if (json_.has("mm_vision_tower")) {
+      if (json_.Text("mm_projector_type") != "mlp2x_gelu")
+        Refuse(json_, "mm_projector_type", "\"mlp2x_gelu\"");
+      if (!json_.Text("mm_vision_tower").starts_with("mobileclip_l"))
+        Refuse(json_, "mm_vision_tower", "\"mobileclip_l_1024\"");
+    }
+    if (name != "fastvit_mci3" && name != "fastvit_mci4")
+      Refuse(vision_, "architecture", "fastvit_mci3 or fastvit_mci4");
+    constexpr std::string_view kMci3 = R"({"layers": [2, 12, 24, 4, 2],
+      "embed_dims": [96, 192, 384, 768, 1536], "mlp_ratios": [4, 4, 4, 4, 4]})";
+    constexpr std::string_view kMci4 = R"({"layers": [2, 12, 24, 4, 4],
+      "embed_dims": [128, 256, 512, 1024, 2048], "mlp_ratios": [4, 4, 4, 4, 4]})";
+    const bool given = vision_.kind("model_args") == Config::Kind::kObject;
+    const Config arguments =
+        (given ? vision_.Object("model_args") : Config::Parse("{}", vision_.file()))
+            .WithDefaults(name == "fastvit_mci3" ? kMci3 : kMci4);
+    const std::vector<int64_t> depths = arguments.Ints("layers"),
+                               widths = arguments.Ints("embed_dims");
+    const std::vector<double> ratios = arguments.Numbers("mlp_ratios");
+    constexpr size_t kStages = 5;
+    if (depths.size() != kStages || widths.size() != kStages || ratios.size() != kStages)
+      Refuse(vision_, "model_args",
+             fmt::format("layers, embed_dims and mlp_ratios of {} stages", kStages));
+    networks::FastVitConfig tower{.activation_between = true, .channel_norm = true};
+    for (size_t stage = 0; stage < kStages; ++stage)
+      tower.stages.push_back({.depth = depths[stage],
+                              .width = widths[stage],
+                              .feed_forward = ratios[stage],
+                              .attention = stage >= 3,
+                              .halves = stage > 0,
+                              .positions = stage >= 3});
+    networks::CheckFastVit(tower);
+    networks::VisionConfig& vision = config_.vision;
+    vision.patch = {tower.reduction(), tower.reduction()};
+    // FastVLM's processor; timm's default is smaller.
+    vision.picture = vision.trained = {1024, 1024};
+    vision.layer.width = vision.layer.feed_forward = tower.channels();
+    vision.layer.heads = vision.layers = 1;
+    config_.fast_vit = std::move(tower);
+  }
+
   void ReadQwenTower() {
     networks::VisionConfig& vision = config_.vision;
     networks::TransformerLayer& layer = vision.layer;
@@ -192,10 +260,11 @@ class PictureImporter {
     vision.layers = vision_.Int("depth");
     layer.heads = vision_.Int("num_heads");
     vision.channels = vision_.Int(vision_.has("in_chans") ? "in_chans" : "in_channels");
-    vision.position_table = vision.class_token = false;
+    vision.position_table = vision.class_token = vision.patch_bias = false;
     layer.epsilon = config_.epsilon = 1e-6;
     config_.square = vision_.Int("spatial_merge_size");
     if (vision_.Int("temporal_patch_size") != 2) Refuse(vision_, "temporal_patch_size", "2");
+    if (third()) return ReadThirdQwenTower();
     if (row_.vision_type == "qwen2_5_vl") {
       layer.width = vision_.Int("hidden_size");
       layer.feed_forward = vision_.Int("intermediate_size");
@@ -214,6 +283,23 @@ class PictureImporter {
     layer.feed_forward = ratio > 0 && ratio < 1e4
                              ? static_cast<int64_t>(static_cast<double>(layer.width) * ratio)
                              : 0;
+  }
+
+  void ReadThirdQwenTower() {
+    networks::VisionConfig& vision = config_.vision;
+    vision.layer.width = vision_.Int("hidden_size");
+    vision.layer.feed_forward = vision_.Int("intermediate_size");
+    vision.position_table = vision.patch_bias = true;
+    vision.resizing = networks::Resizing::kBilinearCorners;
+    const int64_t rows = vision_.Int("num_position_embeddings");
+    const auto side =
+        static_cast<int64_t>(std::sqrt(static_cast<double>(std::max<int64_t>(0, rows))));
+    constexpr int64_t kMost = 1 << 15;
+    if (side * side != rows) Refuse(vision_, "num_position_embeddings", "the square of a number");
+    vision.trained = {side * std::clamp<int64_t>(vision.patch.height, 0, kMost),
+                      side * std::clamp<int64_t>(vision.patch.width, 0, kMost)};
+    for (int64_t layer : vision_.Ints("deepstack_visual_indexes"))
+      config_.deepstack.push_back(std::clamp<int64_t>(layer, -1, vision.layers) + 1);
   }
 
   // A square that the processor allows, and that is not slow: pictures have any size.
@@ -236,6 +322,13 @@ class PictureImporter {
     if (row_.divided_by_root)
       config_.scale = 1 / std::sqrt(static_cast<double>(std::max<int64_t>(1, config_.text_width)));
     ReadStates();
+    if (json_.has("downsample_factor")) {
+      config_.square = json_.Int("downsample_factor");
+      config_.inner_width = json_.Int("projector_hidden_size");
+      config_.normed_joined = json_.Bool("projector_use_layernorm");
+      config_.epsilon = 1e-5;  // of torch's LayerNorm
+      if (config_.inner_width < 1) Refuse(json_, "projector_hidden_size", "a positive number");
+    }
     if (json_.has("scale_factor")) config_.square = json_.Int("scale_factor");
     if (json_.has("downsample_ratio")) {
       const double ratio = json_.Number("downsample_ratio");
@@ -256,6 +349,11 @@ class PictureImporter {
   void ReadStates() {
     const int64_t layers = config_.vision.layers;
     std::vector<int64_t> chosen = {layers};
+    if (config_.fast_vit) {
+      if (json_.Int("vision_feature_layer") != -1) Refuse(json_, "vision_feature_layer", "-1");
+      if (json_.Text("vision_feature_select_strategy") != "full")
+        Refuse(json_, "vision_feature_select_strategy", "\"full\"");
+    }
     if (row_.feature_layer) {
       chosen = json_.kind("vision_feature_layer") == Config::Kind::kList
                    ? json_.Ints("vision_feature_layer")
@@ -285,7 +383,7 @@ class PictureImporter {
             name.ends_with("vision_tower.layernorm.bias"))) ||
           name.find("vision_model.head.") != std::string::npos ||
           name.find("vision_tower.head.") != std::string::npos || name.ends_with("mask_token") ||
-          name.ends_with("inv_freq"))
+          name.ends_with("inv_freq") || name.find("timm_model.head.") != std::string::npos)
         weights_.Use(name);
     }
   }
@@ -298,11 +396,20 @@ class PictureImporter {
     return layer;
   }
 
+  int64_t ImageToken() const {
+    for (std::string_view key : {row_.image_token, row_.other_image_token})
+      if (json_.has(std::string(key))) return json_.Int(std::string(key));
+    // The first row behind the tokens of Qwen 2, which FastVLM's converter gives to pictures; the model
+    // itself has none.
+    constexpr int64_t kBehindQwen2 = 151646;
+    return std::min(kBehindQwen2, text_.Int("vocab_size") - 1);
+  }
+
   void Describe(Program& program) const {
     auto& metadata = program.interface.metadata;
-    const std::string key(json_.has(std::string(row_.image_token)) ? row_.image_token
-                                                                   : row_.other_image_token);
-    metadata.emplace_back("mlc.image_token", std::to_string(json_.Int(key)));
+    metadata.emplace_back("mlc.image_token", std::to_string(ImageToken()));
+    if (!row_.picture_text.empty())
+      metadata.emplace_back("mlc.image_text", std::string(row_.picture_text));
     const GridSize grid = config_.token_grid();
     if (tower_.qwen)
       metadata.emplace_back("mlc.image_grid", fmt::format("{},{}", grid.height, grid.width));

@@ -4,7 +4,11 @@
 // The metadata of the program say how pictures and texts meet:
 //
 //   mlc.image_token   the token that stands for one row of image_features
+//   mlc.image_text    how a picture stands in a text: a JSON object with members of PictureText
+//                     (tools/driver/picture_text.h); without it, its tokens take the place of one
 //   mlc.image_grid    "ROWS,COLUMNS" of image_features, for models with places in three directions
+//   mlc.image_size    "of the picture": the size of the input follows from ImportOptions::picture, which
+//                     is scaled to it
 //   mlc.image_window  the number of tokens that a token sees in layers with a window
 //   mlc.image_mask    "prompt" or "picture": what sees each other both ways
 #pragma once

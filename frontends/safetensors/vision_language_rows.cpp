@@ -22,8 +22,13 @@ constexpr ClassDefaults kTextClasses[] = {
     {"qwen2_vl", R"({"hidden_size": 8192, "intermediate_size": 29568, "num_hidden_layers": 80,
       "num_attention_heads": 64, "num_key_value_heads": 8, "vocab_size": 152064,
       "rms_norm_eps": 1e-5, "rope_theta": 1000000, "max_window_layers": 80})"},
+    {"lfm2", R"({"hidden_size": 2560, "intermediate_size": 12288, "num_hidden_layers": 32,
+      "num_attention_heads": 32, "vocab_size": 65536})"},
     {"qwen3", R"({"hidden_size": 4096, "intermediate_size": 22016, "num_hidden_layers": 32,
       "num_attention_heads": 32, "vocab_size": 151936})"},
+    {"qwen3_vl", R"({"hidden_size": 4096, "intermediate_size": 22016, "num_hidden_layers": 32,
+      "num_attention_heads": 32, "num_key_value_heads": 32, "head_dim": 128, "vocab_size": 151936,
+      "rms_norm_eps": 1e-6, "rope_theta": 5000000, "max_position_embeddings": 128000})"},
 };
 
 constexpr TensorName kInternTower[] = {
@@ -54,6 +59,16 @@ constexpr TensorName kQwenTower[] = {
     {"vision.layer.{}.down", "blocks.{}.mlp.fc2"},
     {"vision.layer.{}.down", "blocks.{}.mlp.down_proj"},
 };
+constexpr TensorName kQwen3Tower[] = {
+    {"vision.patches", "patch_embed.proj"},
+    {"vision.positions", "pos_embed.weight"},
+    {"vision.layer.{}.attention_norm", "blocks.{}.norm1"},
+    {"vision.layer.{}.qkv", "blocks.{}.attn.qkv"},
+    {"vision.layer.{}.attention", "blocks.{}.attn.proj"},
+    {"vision.layer.{}.norm", "blocks.{}.norm2"},
+    {"vision.layer.{}.up", "blocks.{}.mlp.linear_fc1"},
+    {"vision.layer.{}.down", "blocks.{}.mlp.linear_fc2"},
+};
 
 constexpr std::string_view kIdeficsMembers = R"({"hidden_size": 1152, "intermediate_size": 3072,
   "num_hidden_layers": 12, "num_attention_heads": 16, "num_channels": 3, "image_size": 224,
@@ -82,8 +97,17 @@ constexpr TowerRow kTowerClasses[] = {
        "temporal_patch_size": 2, "hidden_act": "quick_gelu"})",
      .names = kQwenTower,
      .qwen = true},
+    {.model_type = "qwen3_vl",
+     .defaults = R"({"hidden_size": 1152, "intermediate_size": 4304, "depth": 27, "num_heads": 16,
+       "in_channels": 3, "patch_size": 16, "spatial_merge_size": 2, "temporal_patch_size": 2,
+       "num_position_embeddings": 2304, "deepstack_visual_indexes": [8, 16, 24],
+       "hidden_act": "gelu_pytorch_tanh"})",
+     .names = kQwen3Tower,
+     .qwen = true},
+    {.model_type = "siglip2_vision_model", .like = "siglip2_vision_model"},
     {.model_type = "siglip_vision_model", .like = "siglip_vision_model"},
     {.model_type = "smolvlm_vision", .like = "siglip_vision_model", .defaults = kIdeficsMembers},
+    {.model_type = "timm_wrapper", .defaults = R"({"architecture": "fastvit_mci3"})", .timm = true},
 };
 
 constexpr std::string_view kNestedText[] = {"language_model.model.", "model.language_model."};
@@ -93,6 +117,8 @@ constexpr std::string_view kPlainHead[] = {"lm_head."};
 constexpr std::string_view kQwenText[] = {"model.language_model.", "model."};
 constexpr std::string_view kTowerPrefixes[] = {"vision_tower.vision_model.",
                                                "model.vision_tower.vision_model.",
+                                               "vision_tower.timm_model.",
+                                               "model.vision_tower.timm_model.",
                                                "vision_tower.",
                                                "model.vision_tower.",
                                                "multi_modal_projector.",
@@ -110,8 +136,81 @@ constexpr TensorName kInternProjector[] = {
 constexpr TensorName kQwenProjector[] = {{"projector.norm", "merger.ln_q"},
                                          {"projector.1", "merger.mlp.0"},
                                          {"projector.2", "merger.mlp.2"}};
+constexpr TensorName kLfmProjector[] = {
+    {"projector.norm", "layer_norm"}, {"projector.1", "linear_1"}, {"projector.2", "linear_2"}};
+constexpr TensorName kQwen3Projector[] = {
+    {"projector.norm", "merger.norm"},
+    {"projector.1", "merger.linear_fc1"},
+    {"projector.2", "merger.linear_fc2"},
+    {"deepstack.{}.norm", "deepstack_merger_list.{}.norm"},
+    {"deepstack.{}.1", "deepstack_merger_list.{}.linear_fc1"},
+    {"deepstack.{}.2", "deepstack_merger_list.{}.linear_fc2"}};
+
+// apple/ml-fastvlm: FastViT as published, whose stages and halvings are one list (transformers'
+// convert_fastvlm_weights_to_hf.py), and the projector.
+constexpr TensorName kFastVlmNames[] = {
+    {"stages.0.blocks.{}.mlp", "network.0.{}.convffn"},
+    {"stages.0.blocks.{}.layer_scale.gamma", "network.0.{}.layer_scale"},
+    {"stages.0.blocks.{}.token_mixer.layer_scale.gamma", "network.0.{}.token_mixer.layer_scale"},
+    {"stages.0.blocks.{}", "network.0.{}"},
+    {"stages.1.blocks.{}.mlp", "network.2.{}.convffn"},
+    {"stages.1.blocks.{}.layer_scale.gamma", "network.2.{}.layer_scale"},
+    {"stages.1.blocks.{}.token_mixer.layer_scale.gamma", "network.2.{}.token_mixer.layer_scale"},
+    {"stages.1.blocks.{}", "network.2.{}"},
+    {"stages.2.blocks.{}.mlp", "network.4.{}.convffn"},
+    {"stages.2.blocks.{}.layer_scale.gamma", "network.4.{}.layer_scale"},
+    {"stages.2.blocks.{}.token_mixer.layer_scale.gamma", "network.4.{}.token_mixer.layer_scale"},
+    {"stages.2.blocks.{}", "network.4.{}"},
+    {"stages.3.blocks.{}.mlp", "network.7.{}.convffn"},
+    {"stages.3.blocks.{}.layer_scale_1.gamma", "network.7.{}.layer_scale_1"},
+    {"stages.3.blocks.{}.layer_scale_2.gamma", "network.7.{}.layer_scale_2"},
+    {"stages.3.blocks.{}", "network.7.{}"},
+    {"stages.4.blocks.{}.mlp", "network.10.{}.convffn"},
+    {"stages.4.blocks.{}.layer_scale_1.gamma", "network.10.{}.layer_scale_1"},
+    {"stages.4.blocks.{}.layer_scale_2.gamma", "network.10.{}.layer_scale_2"},
+    {"stages.4.blocks.{}", "network.10.{}"},
+    {"stages.1.downsample.proj.0.reparam_conv", "network.1.proj.0.lkb_reparam"},
+    {"stages.1.downsample.proj", "network.1.proj"},
+    {"stages.2.downsample.proj.0.reparam_conv", "network.3.proj.0.lkb_reparam"},
+    {"stages.2.downsample.proj", "network.3.proj"},
+    {"stages.3.downsample.proj.0.reparam_conv", "network.5.proj.0.lkb_reparam"},
+    {"stages.3.downsample.proj", "network.5.proj"},
+    {"stages.4.downsample.proj.0.reparam_conv", "network.8.proj.0.lkb_reparam"},
+    {"stages.4.downsample.proj", "network.8.proj"},
+    {"stages.3.pos_emb", "network.6"},
+    {"stages.4.pos_emb", "network.9"},
+    {"stem.{}", "patch_embed.{}"},
+    {"final_conv.se.fc1", "conv_exp.se.reduce"},
+    {"final_conv.se.fc2", "conv_exp.se.expand"},
+    {"final_conv", "conv_exp"},
+    {"projector.1", "0"},
+    {"projector.2", "2"},
+};
+constexpr std::string_view kFlatText[] = {"model."};
+constexpr std::string_view kFastVlmPrefixes[] = {"model.vision_tower.vision_tower.model.",
+                                                 "model.mm_projector."};
+
+// Follow transformers' models/*/processing_*.py.
+constexpr std::string_view kIdeficsPicture = R"({"picture":
+  "<fake_token_around_image><global-img>{image}<fake_token_around_image>",
+  "tiled": "{tiles}\n<fake_token_around_image><global-img>{image}<fake_token_around_image>",
+  "tile": "<fake_token_around_image><row_{row}_col_{column}>{image}", "end_of_row": "\n"})";
+
+constexpr std::string_view kQwenPicture =
+    R"({"inserted": "<|vision_start|><|image_pad|><|vision_end|>",
+  "placeholder": "<|image_pad|>"})";
 
 constexpr VisionLanguageRow kVisionLanguageRows[] = {
+    {.model_type = "fast_vlm",
+     .text_type = "qwen2",
+     .vision_type = "timm_wrapper",
+     .defaults = R"({"image_token_id": 151646, "projector_hidden_act": "gelu", "vision_config": {},
+       "vision_feature_layer": -1, "vision_feature_select_strategy": "full"})",
+     .text = kNestedText,
+     .head = kNestedHead,
+     .prefixes = kTowerPrefixes,
+     .names = kLlavaProjector,
+     .picture_text = R"({"placeholder": "<image>", "inserted": "<image>\n"})"},
     {.model_type = "gemma3",
      .text_type = "gemma3_text",
      .vision_type = "siglip_vision_model",
@@ -121,6 +220,8 @@ constexpr VisionLanguageRow kVisionLanguageRows[] = {
      .prefixes = kTowerPrefixes,
      .projector = Projector::kPooled,
      .names = kGemma3Projector,
+     .picture_text = R"({"placeholder": "<start_of_image>",
+       "picture": "\n\n<start_of_image>{image}<end_of_image>\n\n"})",
      .normed = true,
      .sees_both_ways = true},
     {.model_type = "idefics3",
@@ -132,6 +233,7 @@ constexpr VisionLanguageRow kVisionLanguageRows[] = {
      .prefixes = kIdeficsPrefixes,
      .projector = Projector::kOneLayer,
      .names = kIdeficsProjector,
+     .picture_text = kIdeficsPicture,
      .normed = true},
     {.model_type = "internvl",
      .text_type = "qwen2",
@@ -142,7 +244,24 @@ constexpr VisionLanguageRow kVisionLanguageRows[] = {
      .head = kNestedHead,
      .prefixes = kTowerPrefixes,
      .names = kInternProjector,
+     .picture_text = R"({"inserted": "<IMG_CONTEXT>\n", "picture": "<img>{image}</img>",
+       "tiled": "<img>{tiles}{image}</img>", "tile": "{image}", "placeholder": "<IMG_CONTEXT>"})",
      .feature_layer = true,
+     .normed_joined = true},
+    {.model_type = "lfm2_vl",
+     .text_type = "lfm2",
+     .vision_type = "siglip2_vision_model",
+     .defaults = R"({"image_token_id": 396, "projector_hidden_act": "gelu",
+       "projector_hidden_size": 2560, "projector_bias": true, "projector_use_layernorm": true,
+       "downsample_factor": 2})",
+     .text = kNestedText,
+     .head = kNestedHead,
+     .prefixes = kTowerPrefixes,
+     .names = kLfmProjector,
+     .picture_text = R"({"picture": "<|image_start|>{image}<|image_end|>", "tiled":
+       "<|image_start|>{tiles}<|img_thumbnail|>{image}<|image_end|>", "tile":
+       "<|img_row_{row}_col_{column}|>{image}"})",
+     .normed = true,
      .normed_joined = true},
     {.model_type = "llava",
      .text_type = "llama",
@@ -153,7 +272,20 @@ constexpr VisionLanguageRow kVisionLanguageRows[] = {
      .head = kNestedHead,
      .prefixes = kTowerPrefixes,
      .names = kLlavaProjector,
+     .picture_text = R"({"placeholder": "<image>", "inserted": "<image>\n"})",
      .feature_layer = true},
+    {.model_type = "llava_qwen2",
+     .text_type = "qwen2",
+     .vision_type = "timm_wrapper",
+     .defaults =
+         R"({"vision_config": {}, "projector_hidden_act": "gelu", "vision_feature_layer": -1,
+       "vision_feature_select_strategy": "full", "mm_projector_type": "mlp2x_gelu",
+       "mm_vision_tower": "mobileclip_l_1024"})",
+     .text = kFlatText,
+     .head = kPlainHead,
+     .prefixes = kFastVlmPrefixes,
+     .names = kFastVlmNames,
+     .picture_text = R"({"placeholder": "<image>", "inserted": "<image>\n"})"},
     {.model_type = "paligemma",
      .text_type = "gemma",
      .vision_type = "siglip_vision_model",
@@ -163,6 +295,7 @@ constexpr VisionLanguageRow kVisionLanguageRows[] = {
      .prefixes = kTowerPrefixes,
      .projector = Projector::kOneLayer,
      .names = kPaligemmaProjector,
+     .picture_text = R"({"behind": "\n"})",
      .normed = true,
      .embeds_before_scale = true,
      .divided_by_root = true,
@@ -175,6 +308,7 @@ constexpr VisionLanguageRow kVisionLanguageRows[] = {
      .head = kPlainHead,
      .prefixes = kQwenPrefixes,
      .names = kQwenProjector,
+     .picture_text = kQwenPicture,
      .normed_before = true},
     {.model_type = "qwen2_vl",
      .text_type = "qwen2_vl",
@@ -184,6 +318,17 @@ constexpr VisionLanguageRow kVisionLanguageRows[] = {
      .head = kPlainHead,
      .prefixes = kQwenPrefixes,
      .names = kQwenProjector,
+     .picture_text = kQwenPicture,
+     .normed_before = true},
+    {.model_type = "qwen3_vl",
+     .text_type = "qwen3_vl",
+     .vision_type = "qwen3_vl",
+     .defaults = R"({"image_token_id": 151655})",
+     .text = kQwenText,
+     .head = kPlainHead,
+     .prefixes = kQwenPrefixes,
+     .names = kQwen3Projector,
+     .picture_text = kQwenPicture,
      .normed_before = true},
     {.model_type = "smolvlm",
      .text_type = "llama",
@@ -194,6 +339,7 @@ constexpr VisionLanguageRow kVisionLanguageRows[] = {
      .prefixes = kIdeficsPrefixes,
      .projector = Projector::kOneLayer,
      .names = kIdeficsProjector,
+     .picture_text = kIdeficsPicture,
      .normed = true},
 };
 

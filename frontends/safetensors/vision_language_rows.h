@@ -26,7 +26,7 @@ struct TowerRow {
   std::string_view like = {};  // the row of vision_rows.h, if there is one
   std::string_view defaults = "{}";
   std::span<const TensorName> names = {};  // without such a row
-  bool qwen = false;
+  bool qwen = false, timm = false;
 };
 const TowerRow* FindTower(std::string_view model_type);
 std::set<std::string> TowerTypes();
@@ -43,6 +43,9 @@ struct VisionLanguageRow {
   std::span<const TensorName> names = {};  // of the projector
   // Members of config.json.
   std::string_view image_token = "image_token_id", other_image_token = "image_token_index";
+  // How the processor writes a picture in a text: a JSON object with members of PictureText
+  // (tools/driver/picture_text.h); empty: its tokens alone.
+  std::string_view picture_text = {};
   bool feature_layer = false;  // vision_feature_layer and vision_feature_select_strategy
   bool normed = false;         // the tower's last norm is applied
   bool normed_before = false, normed_joined = false;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/ir/program.h"
@@ -61,6 +62,11 @@ struct ImportOptions {
     std::set<std::string> apart = {};  // names in the source of weights that others change
   };
   std::vector<Lora> loras;
+  // The tower and projector with which a language model in a GGUF file reads pictures; empty: none.
+  std::filesystem::path mmproj;
+  // Height and width of the picture that the model is going to read: the size of pictures follows from it
+  // where a model reads any size. Absent: a usual size.
+  std::optional<std::pair<int64_t, int64_t>> picture;
   // The tools apply these to the imported program (tools/driver/adapters.h).
   bool lora_inputs = false, lora_functions = false;
   bool compress_in_fp32 = false;  // the weights are for a package in fp32

@@ -61,7 +61,11 @@ class Decoder {
     if (config_.root_width_scale && (which_ == DecoderFunction::kMain || config_.scales_embeds))
       x = Scaled(x, std::sqrt(static_cast<double>(config_.width)));
     if (config_.learned_positions) x = Binary(b_, "add", x, Rows(b_, PositionTable(), positions_));
-    for (int64_t layer = 0; layer < config_.layers; ++layer) x = Layer(layer, x);
+    for (int64_t layer = 0; layer < config_.layers; ++layer) {
+      x = Layer(layer, x);
+      if (deepstack_ && layer < config_.deepstack_layers)
+        x = Binary(b_, "add", x, SliceAlong(b_, deepstack_, 0, layer, layer + 1, false));
+    }
     if (fixed_) WriteCaches();
     Finish(b_.Cast(Logits(Norm(Role::kOutputNorm, 0, x)), DType::kFp16), "logits");
   }
@@ -114,6 +118,9 @@ class Decoder {
       window_mask_ = Input("windowMask", DType::kFp16, {1, 1, tokens, end});
     if (embeds && !config_.rotary_sections.empty())
       places_ = Input("position_ids", DType::kInt32, {3, tokens});
+    if (embeds && config_.deepstack_layers > 0)
+      deepstack_ = Input("deepstack_embeds", DType::kFp32,
+                         {config_.deepstack_layers, tokens, config_.width});
     auto state = [&](const char* name, const Dims& dims) {
       Shape shape(dims.begin(), dims.end());
       Value* value = main_->AddInput(name, Type::State(Type::Tensor(DType::kFp16, shape)));
@@ -238,6 +245,7 @@ class Decoder {
   // Each section of pairs takes the angles of its own coordinate.
   Value* AnglesOfPlaces(Value* table) {
     Value* each = Rows(b_, table, places_);  // [3, S, pairs]
+    if (config_.alternating_sections) return AlternatingAngles(each);
     std::vector<Value*> sections;
     int64_t first = 0;
     for (size_t i = 0; i < config_.rotary_sections.size(); ++i) {
@@ -248,6 +256,20 @@ class Decoder {
       first += pairs;
     }
     return sections.size() == 1 ? sections[0] : Concat(b_, sections, 2);
+  }
+
+  Value* AlternatingAngles(Value* each) {
+    const int64_t pairs = config_.rotary.size / 2;
+    Value* angles = SliceAlong(b_, each, 0, 0, 1, false);
+    for (int64_t place : {1, 2}) {
+      std::vector<bool> own(static_cast<size_t>(pairs), false);
+      for (int64_t pair = place; pair < std::min(3 * config_.rotary_sections[place], pairs);
+           pair += 3)
+        own[static_cast<size_t>(pair)] = true;
+      Value* chosen = b_.Const(Tensor::Of<bool>({1, 1, pairs}, own), "section");
+      angles = Select(b_, chosen, SliceAlong(b_, each, 0, place, place + 1, false), angles);
+    }
+    return angles;
   }
 
   // The factors for long contexts apply to all positions.
@@ -439,7 +461,7 @@ class Decoder {
   Builder b_;
   DecoderTensors tensors_;
   Value* ids_ = nullptr;  // the tokens, or their embeddings
-  Value *mask_ = nullptr, *window_mask_ = nullptr, *places_ = nullptr;
+  Value *mask_ = nullptr, *window_mask_ = nullptr, *places_ = nullptr, *deepstack_ = nullptr;
   Cache key_cache_, value_cache_;
   Value *conv_cache_ = nullptr, *recurrent_cache_ = nullptr;
   int64_t attention_layers_ = 0,
@@ -533,6 +555,9 @@ void CheckNumbers(const DecoderConfig& config) {
       Fail(fmt::format("the sections of the rotary embedding are {}, expected three that sum to {}",
                        fmt::join(config.rotary_sections, ", "), rotary.size / 2));
   }
+  if (config.deepstack_layers < 0 || config.deepstack_layers > config.layers)
+    Fail(fmt::format("{} layers take features of pictures, of {}", config.deepstack_layers,
+                     config.layers));
   if (config.experts > 0 && (config.experts_used < 1 || config.experts_used > config.experts))
     Fail(fmt::format("a token uses {0} of {1} experts, expected 1 to {1}", config.experts_used,
                      config.experts));
@@ -588,6 +613,12 @@ Program BuildDecoder(const DecoderConfig& config, const DecoderWeights& weights,
 void AddEmbedsFunctions(Program& program, const DecoderConfig& config,
                         const DecoderWeights& weights, const DecoderSizes& sizes,
                         Diagnostics& diagnostics) {
+  if (config.masks_given && sizes.has_fixed_context())
+    throw Error(
+        "usage",
+        "option 'dim' tokens: tokens of a picture see each other both ways in this model, so "
+        "that masks do not give their positions")
+        .Expected("any number of tokens, without the option");
   for (DecoderFunction which : {DecoderFunction::kEmbeds, DecoderFunction::kEmbedTokens})
     Decoder(program, which, config, weights, sizes, diagnostics).Build();
 }

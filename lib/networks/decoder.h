@@ -30,7 +30,8 @@
 //                  model with rotary_sections, position_ids int32 [3, S]: the places of tokens in time,
 //                  height and width. With masks_given, causalMask alone says which tokens a token
 //                  sees, and in models with windows, windowMask, of the same shape, says so for
-//                  layers with a window
+//                  layers with a window. With deepstack_layers N, deepstack_embeds fp32 [N, S, W] is
+//                  added to the states after the first N layers: zeros for tokens of text
 #pragma once
 
 #include <cstdint>
@@ -102,6 +103,11 @@ struct DecoderConfig {
   // Numbers of pairs whose angles are those of the place in time, height and width; empty: there is one
   // position. They sum to the number of pairs. In `main`, the three are equal.
   std::vector<int64_t> rotary_sections = {};
+  // The sections alternate: pairs 1, 4, 7 ... take the height and 2, 5, 8 ... the width, as many as the
+  // sections say, and all others the time (Qwen 3 VL).
+  bool alternating_sections = false;
+  // After each of the first layers, `embeds` adds rows of its input deepstack_embeds; 0: there is none.
+  int64_t deepstack_layers = 0;
   bool scales_embeds = false;           // root_width_scale applies to inputs_embeds of `embeds`
   bool masks_given = false;             // `embeds` does not hide tokens by itself
   int64_t no_rotary_every = 0;          // every n-th layer has no rotary embedding; 0: all have

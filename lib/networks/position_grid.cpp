@@ -24,9 +24,24 @@ double Cubic(double x, double a) {
 }
 double Triangle(double x) { return std::max(0.0, 1 - std::fabs(x)); }
 
+// The first and last elements keep their places.
+std::vector<Taps> CornerTaps(int64_t from, int64_t to) {
+  std::vector<Taps> all;
+  const double step = to > 1 ? static_cast<double>(from - 1) / static_cast<double>(to - 1) : 0;
+  for (int64_t i = 0; i < to; ++i) {
+    const double place = step * static_cast<double>(i);
+    const auto low = std::min<int64_t>(static_cast<int64_t>(place), from - 1);
+    const double rest = place - static_cast<double>(low);
+    all.push_back({low, {1 - rest}});
+    if (low + 1 < from) all.back().weights.push_back(rest);
+  }
+  return all;
+}
+
 // As in PyTorch, aten/src/ATen/native/cpu/UpSampleKernel.cpp: without antialiasing, taps outside of
 // the grid repeat its edge; with it, they are left out and the others are scaled to the sum 1.
 std::vector<Taps> TapsOf(int64_t from, int64_t to, Resizing resizing) {
+  if (resizing == Resizing::kBilinearCorners) return CornerTaps(from, to);
   const bool cubic = resizing == Resizing::kBicubic || resizing == Resizing::kBicubicAntialias,
              antialias = resizing == Resizing::kBicubicAntialias ||
                          resizing == Resizing::kBilinearAntialias;

@@ -8,12 +8,13 @@
 
 namespace mlc::networks {
 
-// The numbers of torch.nn.functional.interpolate with align_corners=False.
+// The numbers of torch.nn.functional.interpolate, with align_corners=False unless said.
 enum class Resizing : uint8_t {
   kBicubic,           // a = -0.75
   kBicubicAntialias,  // a = -0.5, and a wider kernel when shrinking
   kBilinear,
   kBilinearAntialias,
+  kBilinearCorners,  // align_corners=True
 };
 
 struct GridSize {

@@ -21,7 +21,16 @@ class PictureReader {
   PictureReader(Builder& b, Layers& layers, const VisionLanguageConfig& config)
       : b_(b), layers_(layers), config_(config), vision_(config.vision) {}
 
-  Value* Run(Value* pixels) {
+  struct Features {
+    Value *projected, *deepstack;  // the latter null if there are none
+  };
+  Features Run(Value* pixels) {
+    if (config_.fast_vit) {
+      Value* map = FastVit(b_, layers_, *config_.fast_vit, pixels);
+      b_.SetName("projector");
+      map = WithShape(b_, map, {1, config_.fast_vit->channels(), vision_.grid().count()});
+      return {Projected(Transposed(b_, map, {0, 2, 1})), nullptr};
+    }
     const std::vector<Value*> states =
         config_.qwen ? QwenTower(pixels) : VisionTower(b_, layers_, vision_, pixels);
     b_.SetName("projector");
@@ -33,7 +42,7 @@ class PictureReader {
     }
     Value* x = chosen.size() == 1 ? chosen[0] : Concat(b_, chosen, 2);
     if (config_.normed_before) x = Norm("projector.norm", x, config_.epsilon);
-    return Projected(x);
+    return {Projected(x), Deepstack(states)};
   }
 
  private:
@@ -44,7 +53,22 @@ class PictureReader {
                              : layers_.LayerNorm(name, x, epsilon);
   }
 
-  // Follows transformers' modeling_qwen2_vl.py and modeling_qwen2_5_vl.py, but for the order of the
+  // Follows transformers' modeling_qwen3_vl.py.
+  Value* Deepstack(const std::vector<Value*>& states) {
+    std::vector<Value*> all;
+    for (int64_t state : config_.deepstack) {
+      const std::string own = fmt::format("deepstack.{}.", all.size());
+      b_.SetName(fmt::format("deepstack_{}", all.size()));
+      Value* x =
+          Norm(own + "norm", Squares(states.at(static_cast<size_t>(state))), config_.epsilon);
+      x = Activate(b_, config_.activation, layers_.Linear(own + "1", x, config_.inner_width));
+      all.push_back(layers_.Linear(own + "2", x, config_.text_width));
+    }
+    if (all.empty()) return nullptr;
+    return all.size() == 1 ? all[0] : Concat(b_, all, 0);
+  }
+
+  // Follows transformers' modeling_qwen2_vl.py, modeling_qwen2_5_vl.py and modeling_qwen3_vl.py, but for the order of the
   // patches, which are row by row here.
   std::vector<Value*> QwenTower(Value* pixels) {
     b_.SetName("embeddings");
@@ -52,11 +76,15 @@ class PictureReader {
     Value* frames = layers_.Needed("vision.patches.weight",
                                    {width(), vision_.channels, kFrames, patch.height, patch.width});
     Value* weight = Reduced(b_, "reduce_sum", frames, {2}, false);
-    Value* x = b_.Make("conv", {{"x", pixels},
-                                {"weight", weight},
-                                {"strides", Ints({patch.height, patch.width})},
-                                {"pad_type", "valid"}});
+    Builder::Args args = {{"x", pixels},
+                          {"weight", weight},
+                          {"strides", Ints({patch.height, patch.width})},
+                          {"pad_type", "valid"}};
+    if (vision_.patch_bias)
+      args.emplace_back("bias", layers_.Needed("vision.patches.bias", {width()}));
+    Value* x = b_.Make("conv", std::move(args));
     x = Transposed(b_, WithShape(b_, x, {1, width(), grid.count()}), {0, 2, 1});
+    if (vision_.position_table) x = Binary(b_, "add", x, QwenPositions());
     AttentionContext whole = Angles(), windowed = whole;
     if (config_.window.count() > 0) windowed.biases = {WindowBias()};
     std::vector<Value*> states = {x};
@@ -74,6 +102,13 @@ class PictureReader {
       states.push_back(x);
     }
     return states;
+  }
+
+  Value* QwenPositions() {
+    const GridSize from = vision_.trained_grid(), to = vision_.grid();
+    const Tensor table = layers_.Needed("vision.positions", {from.count(), width()})->constant();
+    const Tensor fitting = ResizedGrid(table, from, to, vision_.resizing);
+    return b_.Const(fitting.Reshaped({1, to.count(), width()}), "positions");
   }
 
   AttentionContext Angles() {
@@ -133,14 +168,14 @@ class PictureReader {
                                    {"pad_type", "valid"}});
       const GridSize grid = config_.token_grid();
       x = Transposed(b_, WithShape(b_, image, {1, width(), grid.count()}), {0, 2, 1});
-      x = layers_.RmsNorm("projector.norm", x, config_.epsilon, true);
+      x = layers_.RmsNorm("projector.norm", x, config_.epsilon, config_.norm_adds_one);
       Value* matrix = layers_.Needed("projector.1.weight", {width(), out});
       return b_.Make("matmul", {{"x", x}, {"y", matrix}});
     }
     x = Squares(x);
     if (config_.normed_joined) x = layers_.LayerNorm("projector.norm", x, config_.epsilon);
     if (config_.projector == Projector::kTwoLayers)
-      x = Activate(b_, config_.activation, layers_.Linear("projector.1", x, -1));
+      x = Activate(b_, config_.activation, layers_.Linear("projector.1", x, config_.inner_width));
     const bool two = config_.projector == Projector::kTwoLayers;
     x = layers_.Linear(two ? "projector.2" : "projector.1", x, out);
     return config_.scale == 1 ? x : Binary(b_, "mul", x, config_.scale);
@@ -155,6 +190,7 @@ class PictureReader {
 }  // namespace
 
 void CheckVisionLanguage(const VisionLanguageConfig& config) {
+  if (config.fast_vit) CheckFastVit(*config.fast_vit);
   CheckVision(config.vision);
   const GridSize grid = config.vision.grid();
   constexpr int64_t kMostSquare = 64;
@@ -162,6 +198,12 @@ void CheckVisionLanguage(const VisionLanguageConfig& config) {
     throw Error("bad-file", "squares of {} x {} patches become one token", config.square,
                 config.square)
         .Expected("1 to {} in each direction", kMostSquare);
+  if (config.fast_vit && (config.vision.picture.height % config.vision.patch.height != 0 ||
+                          config.vision.picture.width % config.vision.patch.width != 0))
+    throw Error("bad-file", "pictures have {} x {} pixels", config.vision.picture.height,
+                config.vision.picture.width)
+        .Expected("multiples of {}", config.vision.patch.height)
+        .Help("option 'shape' pixel_values=1,3,HEIGHT,WIDTH sets the size of pictures");
   if (grid.height % config.square != 0 || grid.width % config.square != 0)
     throw Error("bad-file", "a picture has {} x {} patches, which squares of {} x {} do not cover",
                 grid.height, grid.width, config.square, config.square)
@@ -174,6 +216,10 @@ void CheckVisionLanguage(const VisionLanguageConfig& config) {
     if (state < 0 || state > config.vision.layers)
       throw Error("bad-file", "the projector reads hidden state {} of a tower of {} layers", state,
                   config.vision.layers);
+  for (int64_t state : config.deepstack)
+    if (state < 1 || state > config.vision.layers)
+      throw Error("bad-file", "the language model takes the features of layer {} of a tower of {}",
+                  state - 1, config.vision.layers);
   if (config.qwen && config.vision.layer.width / config.vision.layer.heads % 4 != 0)
     throw Error("bad-file", "a head has {} dimensions",
                 config.vision.layer.width / config.vision.layer.heads)
@@ -191,9 +237,14 @@ void AddVision(Program& program, const VisionLanguageConfig& config, const Netwo
   Builder b(function.body, diagnostics);
   Layers layers(b, weights);
   Value* pixels = AddPictureInput(b, function, config.picture);
-  Value* features = PictureReader(b, layers, config).Run(pixels);
+  const auto [features, deepstack] = PictureReader(b, layers, config).Run(pixels);
   AddOutput(function, features, "image_features");
-  function.body.SetOutputs({features});
+  std::vector<Value*> outputs = {features};
+  if (deepstack) {
+    AddOutput(function, deepstack, "deepstack_features");
+    outputs.push_back(deepstack);
+  }
+  function.body.SetOutputs(outputs);
 }
 
 }  // namespace mlc::networks

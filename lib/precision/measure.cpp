@@ -38,6 +38,7 @@ std::string KeepOtherRange(PrecisionTrials& trials, const MeasureInputs& inputs)
   for (const Job& job : trials.jobs)
     for (const auto& [op, work] : analysis::WorkOfOperations(*job.function)) {
       all += work;
+      if (op->results.empty()) continue;  // writing a state
       const std::string& name = NameOf(*op);
       if (!before.contains(name) && trials.context.measured.contains(name)) more += work;
     }

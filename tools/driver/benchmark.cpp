@@ -146,7 +146,7 @@ class Bench {
   const Function& function() const { return model_->function(); }
 
   ModelOptions OptionsOfModel() const {
-    ModelOptions model = options_;
+    ModelOptions model = ForPicture(options_, options_.picture);
     if (options_.jobs > 1)
       model.threads = std::max(1, DefaultThreads() / static_cast<int>(options_.jobs));
     if (options_.profile)

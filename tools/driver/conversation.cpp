@@ -49,8 +49,15 @@ Json VariablesOf(const GenerateOptions& options) {
   return variables;
 }
 
-Json Message(std::string_view role, const std::string& content) {
-  return {{"role", role}, {"content", content}};
+Json Message(std::string_view role, Json content) {
+  return {{"role", role}, {"content", std::move(content)}};
+}
+
+Json PartsOf(const std::string& text, bool picture) {
+  Json parts = Json::array();
+  if (picture) parts.push_back({{"type", "image"}});
+  parts.push_back({{"type", "text"}, {"text", text}});
+  return parts;
 }
 
 text::ChatTemplate TemplateOf(const text::Tokenizer& tokenizer, const fs::path& file) {
@@ -70,7 +77,8 @@ text::ChatTemplate TemplateOf(const text::Tokenizer& tokenizer, const fs::path& 
 
 Conversation::Conversation(const fs::path& model, const ModelOptions& load,
                            const GenerateOptions& options, Diagnostics& diagnostics)
-    : Conversation(std::make_unique<Model>(model, load, diagnostics), options, diagnostics) {}
+    : Conversation(std::make_unique<Model>(model, ForPicture(load, options.picture), diagnostics),
+                   options, diagnostics) {}
 
 Conversation::Conversation(std::unique_ptr<Model> model, const GenerateOptions& options,
                            Diagnostics& diagnostics)
@@ -85,11 +93,83 @@ Conversation::Conversation(std::unique_ptr<Model> model, const GenerateOptions& 
   if (!options.picture.empty()) model_->Show(options.picture, options.fit);
   if (options.has_prompt || options.tokens.empty())
     tokenizer_.emplace(LoadTokenizer(options.tokenizer.empty() ? path : options.tokenizer));
-  if (options.chat) template_.emplace(TemplateOf(*tokenizer_, options.chat_template));
+  if (tokenizer_ && model_->picture()) {
+    if (model_->picture()->token < tokenizer_->vocabulary())
+      picture_token_ = tokenizer_->Piece(model_->picture()->token, true);
+    picture_text_ = PictureTextOf(*model_->model()->program(), picture_token_);
+  }
+  if (options.chat) {
+    template_.emplace(TemplateOf(*tokenizer_, options.chat_template));
+    ChooseContent();
+  }
   generator_.emplace(*model_, tokenizer_ ? &*tokenizer_ : nullptr, options.sampling, options.stops);
   SetSystem(options.system);
 }
 Conversation::~Conversation() = default;
+
+// Templates of models that read pictures take the parts of a message, others its text, and some both. As
+// llama.cpp does, a message is rendered to see which.
+void Conversation::ChooseContent() {
+  constexpr char kText[] = "mlc-text";
+  auto rendered = [&](Json content) -> std::string {
+    Json variables = *variables_;
+    variables["messages"] = Json::array({Message("user", std::move(content))});
+    try {
+      std::string text = template_->Render(variables, 0);
+      // A list that is written as a whole shows its keys.
+      const bool right = text.find(kText) != text.npos && text.find("'type'") == text.npos &&
+                         text.find("\"type\"") == text.npos;
+      return right ? text : "";
+    } catch (const Error& error) {
+      if (error.id() != "chat-template") throw;
+      return "";
+    }
+  };
+  in_parts_ =
+      !rendered(PartsOf(kText, false)).empty() && (picture_text_ || rendered(kText).empty());
+  places_picture_ =
+      picture_text_ && in_parts_ &&
+      rendered(PartsOf(kText, true)).find(picture_text_->placeholder) != std::string::npos;
+}
+
+Json Conversation::Content(const std::string& text, bool picture) const {
+  const bool in_text = picture && !places_picture_;
+  // The placeholder stands in the message of the user even if the template does not write it.
+  const std::string whole = in_text && !picture_text_->in_front &&
+                                    text.find(picture_text_->placeholder) == std::string::npos
+                                ? picture_text_->inserted + text
+                                : text;
+  return in_parts_ ? PartsOf(whole, picture && places_picture_) : Json(whole);
+}
+
+std::vector<int32_t> Conversation::Tokens(std::string& prompt) const {
+  if (!picture_text_) return PromptTokens(*tokenizer_, prompt, true);
+  if (picture_token_.empty()) return TokensAround(prompt);
+  if (!picture_text_->in_front) {
+    prompt = WithTextOf(*model_->picture(), *picture_text_, picture_token_, std::move(prompt));
+    return PromptTokens(*tokenizer_, prompt, true);
+  }
+  prompt += picture_text_->behind;
+  std::vector<int32_t> tokens(static_cast<size_t>(model_->picture()->rows.dims()[0]),
+                              model_->picture()->token);
+  const std::vector<int32_t> text = PromptTokens(*tokenizer_, prompt, true);
+  tokens.insert(tokens.end(), text.begin(), text.end());
+  return tokens;
+}
+
+// For a token of pictures that the tokenizer does not have, its rows stand between two texts.
+std::vector<int32_t> Conversation::TokensAround(std::string& prompt) const {
+  const std::string& placeholder = picture_text_->placeholder;
+  if (prompt.find(placeholder) == std::string::npos) prompt.insert(0, picture_text_->inserted);
+  const size_t place = prompt.find(placeholder);
+  std::vector<int32_t> tokens = PromptTokens(*tokenizer_, prompt.substr(0, place), true);
+  tokens.insert(tokens.end(), static_cast<size_t>(model_->picture()->rows.dims()[0]),
+                model_->picture()->token);
+  const std::vector<int32_t> behind =
+      PromptTokens(*tokenizer_, prompt.substr(place + placeholder.size()), false);
+  tokens.insert(tokens.end(), behind.begin(), behind.end());
+  return tokens;
+}
 
 void Conversation::SetSystem(std::optional<std::string> system) {
   options_.system = std::move(system);
@@ -99,12 +179,14 @@ void Conversation::SetSystem(std::optional<std::string> system) {
 void Conversation::Reset() {
   // The state remains: what the next conversation begins with may be the same.
   Json messages = Json::array();
-  if (options_.system) messages.push_back(Message("system", *options_.system));
+  if (options_.system) messages.push_back(Message("system", Content(*options_.system, false)));
   (*variables_)["messages"] = std::move(messages);
 }
 
 GenerateResult Conversation::Continue(const std::string& prompt) {
-  return Answer(PromptTokens(*tokenizer_, prompt, true), prompt);
+  std::string text = prompt;
+  std::vector<int32_t> tokens = Tokens(text);
+  return Answer(std::move(tokens), std::move(text));
 }
 
 GenerateResult Conversation::Continue(std::vector<int32_t> tokens) {
@@ -115,10 +197,13 @@ GenerateResult Conversation::Say(const std::string& message) {
   Json& messages = (*variables_)["messages"];
   const size_t before = messages.size();
   try {
-    messages.push_back(Message("user", message));
-    const std::string prompt = template_->Render(*variables_, std::time(nullptr));
-    GenerateResult result = Answer(PromptTokens(*tokenizer_, prompt, true), prompt);
-    messages.push_back(Message("assistant", result.text));
+    // The picture belongs to the first message.
+    const bool picture = picture_text_ && before == (options_.system ? 1u : 0u);
+    messages.push_back(Message("user", Content(message, picture)));
+    std::string prompt = template_->Render(*variables_, std::time(nullptr));
+    std::vector<int32_t> tokens = Tokens(prompt);
+    GenerateResult result = Answer(std::move(tokens), std::move(prompt));
+    messages.push_back(Message("assistant", Content(result.text, false)));
     return result;
   } catch (...) {
     messages.erase(messages.begin() + static_cast<ptrdiff_t>(before), messages.end());

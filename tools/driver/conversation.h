@@ -46,6 +46,11 @@ class Conversation {
 
  private:
   GenerateResult Answer(std::vector<int32_t> tokens, std::string prompt);
+  // The tokens of a prompt, in which a picture has its place; `prompt` becomes the text they stand for.
+  std::vector<int32_t> Tokens(std::string& prompt) const;
+  std::vector<int32_t> TokensAround(std::string& prompt) const;
+  void ChooseContent();
+  nlohmann::ordered_json Content(const std::string& text, bool picture) const;
 
   GenerateOptions options_;
   Diagnostics& diagnostics_;
@@ -53,6 +58,10 @@ class Conversation {
   std::optional<LanguageModel> model_;
   std::optional<text::Tokenizer> tokenizer_;
   std::optional<text::ChatTemplate> template_;
+  std::optional<PictureText> picture_text_;
+  std::string picture_token_;
+  bool in_parts_ = false;       // contents are lists of parts, as templates of such models expect
+  bool places_picture_ = true;  // the template writes the placeholder of a picture
   std::optional<TextGenerator> generator_;
   std::unique_ptr<nlohmann::ordered_json> variables_;  // of the template, messages included
 };

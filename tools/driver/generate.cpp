@@ -1,6 +1,7 @@
 #include "tools/driver/generate.h"
 
 #include "tools/driver/conversation.h"
+#include "tools/driver/picture_tokens.h"
 #include "tools/driver/sequence_generator.h"
 
 namespace mlc::driver {
@@ -23,7 +24,7 @@ double DecodeRate(const GenerateResult& result) { return Rate(result.decoded, re
 
 GenerateResult Generate(const std::filesystem::path& model, const ModelOptions& load,
                         const GenerateOptions& options, Diagnostics& diagnostics) {
-  auto loaded = std::make_unique<Model>(model, load, diagnostics);
+  auto loaded = std::make_unique<Model>(model, ForPicture(load, options.picture), diagnostics);
   if (IsEncoderDecoder(*loaded->program())) return GenerateSequence(*loaded, options, diagnostics);
   if (!options.has_prompt && options.tokens.empty())
     throw Error("usage", "{}: the model is no encoder-decoder",

@@ -12,6 +12,7 @@
 #include "lib/support/mapped_file.h"
 #include "lib/verify/compare_functions.h"
 #include "tools/driver/foreign_files.h"
+#include "tools/driver/supplied_tensors.h"
 
 namespace fs = std::filesystem;
 
@@ -233,6 +234,26 @@ Tensor ReadInput(const fs::path& path, const Port& port, const Value& value, Fit
   if (std::ranges::find(kRawNames, path.extension().string()) != std::end(kRawNames))
     return RawFor(path, bytes, port, value);
   return ReadTensor(path);
+}
+
+Error NoImageInput(const fs::path& model, const Function& function) {
+  std::string array = "INPUT";
+  Error error("usage", "--picture: the model has no image input");
+  for (const auto& [port, value] : InputPorts(function)) {
+    if (value.type.rank() != 4 || !IsFloat(value.type.dtype)) continue;
+    array = verify::UserName(port);
+    error.Note("input \"{}\" takes an array of numbers, {}", array, ToString(value.type.shape));
+  }
+  constexpr char kProcessor[] = "preprocessor_config.json";
+  std::error_code ignored;
+  const bool folder = fs::is_regular_file(model / "config.json", ignored);
+  if (folder && !fs::is_regular_file(model / kProcessor, ignored))
+    return error.Note("the folder has no {}, which says what the model makes of pixels", kProcessor)
+        .Help("add that file of the model, or declare an image: --image {}=rgb,SCALE,BIAS", array);
+  return error.Help(
+      "--image {}=rgb,SCALE,BIAS makes an input of a source model an image, as {} in its folder "
+      "does",
+      array, kProcessor);
 }
 
 }  // namespace mlc::driver

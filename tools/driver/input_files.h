@@ -5,6 +5,7 @@
 
 #include "lib/ir/program.h"
 #include "lib/media/picture.h"
+#include "lib/support/error.h"
 
 namespace mlc::driver {
 
@@ -32,5 +33,9 @@ bool HasMediaName(const std::filesystem::path& path);
 // sounds or fills them with silence at the end; without it, another size is the Error "bad-input".
 Tensor ReadInput(const std::filesystem::path& path, const Port& port, const Value& value,
                  media::Fit fit = media::Fit::kNone);
+
+// Returns the Error "usage" for a picture that a function without an image input is given: what it takes
+// instead, and what the folder of a source model lacks.
+Error NoImageInput(const std::filesystem::path& model, const Function& function);
 
 }  // namespace mlc::driver

@@ -52,20 +52,19 @@ void AddFile(const std::string& text, const Function& function, media::Fit fit,
 }
 
 // Reads the picture for the only image input.
-void AddPicture(const fs::path& path, const Function& function, media::Fit fit,
-                std::map<std::string, Tensor>& inputs) {
+void AddPicture(const fs::path& model, const fs::path& path, const Function& function,
+                media::Fit fit, std::map<std::string, Tensor>& inputs) {
   std::vector<InputPort> images;
   for (const InputPort& input : InputPorts(function))
     if (input.port.feature != Port::Feature::kMultiArray) images.push_back(input);
-  if (images.size() != 1) {
+  if (images.empty()) throw NoImageInput(model, function);
+  if (images.size() > 1) {
     std::vector<std::string> names;
     for (const InputPort& image : images) names.push_back(verify::UserName(image.port));
-    throw Error("usage", "--picture: the model has {} image inputs{}{}", images.size(),
-                names.empty() ? "" : ": ", fmt::join(names, ", "))
+    throw Error("usage", "--picture: the model has {} image inputs: {}", images.size(),
+                fmt::join(names, ", "))
         .Expected("exactly one")
-        .Help(names.empty()
-                  ? "--image INPUT=rgb,SCALE,BIAS makes an input of a source model an image"
-                  : "--input NAME=FILE names the input");
+        .Help("--input NAME=FILE names the input");
   }
   const std::string name = verify::UserName(images[0].port);
   Tensor picture = ReadInput(path, images[0].port, images[0].value, fit);
@@ -125,7 +124,7 @@ RunTensors::RunTensors(Model& model, const RunOptions& options)
   const bool by_tokens = options.by_tokens();
   for (const std::string& text : options.input_files) AddFile(text, function, options.fit, given_);
   if (!options.picture.empty() && !by_tokens)
-    AddPicture(options.picture, function, options.fit, given_);
+    AddPicture(model.path(), options.picture, function, options.fit, given_);
   if (!options.output_folder.empty())
     CheckOutputs(options.output_folder, function, by_tokens, model.is_source());
   for (const std::string& text : options.output_files)
@@ -238,7 +237,7 @@ void RunTensors::Finish(RunResult& result) const {
 
 RunResult Run(const fs::path& path, const RunOptions& options, Diagnostics& diagnostics) {
   CheckRunOptions(options);
-  Model model(path, options, diagnostics);
+  Model model(path, ForPicture(options, options.picture), diagnostics);
   const RunTensors tensors(model, options);
   RunResult result;
   tensors.Describe(result);

@@ -63,7 +63,18 @@ const Value& TokenIds(const Function& function) {
   return *ids;
 }
 
-// Returns the smallest size of a dimension that holds `count` tokens, or 0 if there is none.
+// Returns the number of rows of the table that an input of an encoder indexes.
+int64_t RowsOf(const Function& function, const Value& input, int64_t count) {
+  analysis::SymbolSizes sizes;
+  for (const auto& [name, symbol] : function.symbols)
+    sizes[name] = std::clamp(count, symbol.low, symbol.high);
+  const analysis::InputRange range = analysis::InputRanges(function, sizes).at(input.name);
+  constexpr double kMost = INT32_MAX;
+  return static_cast<int64_t>(std::min(range.high, kMost)) + 1;
+}
+
+}  // namespace
+
 int64_t SizeFor(const Function& function, const Dim& declared, int64_t count) {
   auto open = declared.symbol_and_offset();
   if (!open)
@@ -79,18 +90,6 @@ int64_t SizeFor(const Function& function, const Dim& declared, int64_t count) {
       best = size + open->second;
   return best;
 }
-
-// Returns the number of rows of the table that an input of an encoder indexes.
-int64_t RowsOf(const Function& function, const Value& input, int64_t count) {
-  analysis::SymbolSizes sizes;
-  for (const auto& [name, symbol] : function.symbols)
-    sizes[name] = std::clamp(count, symbol.low, symbol.high);
-  const analysis::InputRange range = analysis::InputRanges(function, sizes).at(input.name);
-  constexpr double kMost = INT32_MAX;
-  return static_cast<int64_t>(std::min(range.high, kMost)) + 1;
-}
-
-}  // namespace
 
 bool IsEncoder(const Function& function) {
   if (!function.states.empty()) return false;

@@ -47,6 +47,8 @@ void CheckTokens(const Function& function, const std::vector<int64_t>& tokens, b
 // its own name. The function must have passed CheckTokens.
 std::string NameForTokens(const Port& port);
 // Returns the length up to which tokens are padded: the shortest that the encoder takes.
+// Returns the smallest size of a dimension that holds `count` tokens, or 0 if there is none.
+int64_t SizeFor(const Function& function, const Dim& declared, int64_t count);
 int64_t PaddedLength(const Function& function, int64_t tokens);
 // Returns the inputs of an encoder by its own names: all tokens are attended to, padding is not.
 std::map<std::string, Tensor> EncoderInputs(const Function& function, const EncoderTokens& tokens);

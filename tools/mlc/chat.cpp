@@ -110,6 +110,8 @@ class Chat {
 int RunChat(const fs::path& model, const BenchmarkOptions& run, const TextArguments& text,
             Session& session) {
   GenerateOptions options = text.generate;
+  options.picture = run.picture;
+  options.fit = run.fit;
   options.sampling.seed = run.make_up.seed;
   options.show = [](std::string_view piece) { ShowPiece(Harmless(piece)); };
   // Interrupts are caught while an answer is made: the first one ends it.

@@ -285,7 +285,8 @@ void CheckText(const TextArguments& text, const Session& session) {
   if (text.generate.audio.empty())
     for (const char* option : {"--language", "--task", "--timestamps"})
       if (session.given.contains(option)) throw Error("usage", "{} requires --audio", option);
-  if (!text.prompted() && !text.conversation() && !session.given.contains("--tokens"))
+  if (!text.prompted() && !text.conversation() && !session.given.contains("--tokens") &&
+      !session.given.contains("--picture"))
     for (const char* option :
          {"--generate", "--chat", "--system", "--chat-template", "--chat-variables", "--stop",
           "--temperature", "--top-k", "--top-p", "--min-p", "--repetition-penalty"})
@@ -306,7 +307,8 @@ int RunText(const fs::path& model, const BenchmarkOptions& run, const TextArgume
   for (const char* option : {"--trace", "--baseline", "--history"})
     if (session.given.contains(option))
       throw Error("usage", "{} requires inputs or --tokens", option);
-  if (!text.prompted()) Refuse({"--picture", "--fit"}, "a picture needs a prompt", session);
+  if (!text.prompted() && !text.conversation())
+    Refuse({"--picture", "--fit"}, "a picture needs a prompt", session);
   Refuse(
       {"--input", "--input-range", "--tokens", "--text-pair", "--step", "--output-dir", "--output",
        "--require-units", "--iterations", "--warmup", "--jobs", "--soak", "--warm-load",

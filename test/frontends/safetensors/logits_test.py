@@ -192,7 +192,7 @@ def test_missing_biases(folder):
         assert (f'"{key}"' in shown.stderr) == on, shown.stderr
 
 
-FAMILIES = ("cohere2 ernie4_5 exaone4 falcon gemma gemma2 gemma3_text gpt2 gpt_neox granite llama mistral mixtral olmo2 opt phi phi3 qwen2 "
+FAMILIES = ("cohere2 ernie4_5 exaone4 falcon gemma gemma2 gemma3_text gpt2 gpt_neox granite lfm2 llama mistral mixtral olmo2 opt phi phi3 qwen2 "
             "qwen2_moe qwen3 qwen3_moe seed_oss smollm3 stablelm starcoder2").split()
 
 
