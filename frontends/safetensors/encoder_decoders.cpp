@@ -7,6 +7,7 @@
 #include "frontends/safetensors/encoder_decoder_rows.h"
 #include "frontends/safetensors/folder_weights.h"
 #include "frontends/safetensors/image_processor.h"
+#include "frontends/safetensors/picture_nets.h"
 #include "frontends/safetensors/vision_rows.h"
 #include "lib/networks/vision_transformer.h"
 #include "lib/networks/whisper_kit.h"
@@ -91,7 +92,15 @@ std::vector<std::string> PrefixesOf(SequenceFamily family) {
   return {"model.", ""};
 }
 
+// Whether pictures are encoded by Swin, as in Donut, and not by a vision transformer.
+bool HasSwinEncoder(const Config& config, const EncoderDecoderRow& row) {
+  if (row.family != SequenceFamily::kPictures) return false;
+  const std::string type = config.Object("encoder").Text("model_type", "");
+  return type == "donut-swin" || type == "swin" || type == "swinv2";
+}
+
 const VisionRow* PictureEncoder(const Config& config, const EncoderDecoderRow& row) {
+  if (HasSwinEncoder(config, row)) return nullptr;
   if (row.family == SequenceFamily::kBlip) return FindVisionRow("blip_vision_model");
   if (row.family != SequenceFamily::kPictures) return nullptr;
   const std::string type = config.Object("encoder").Text("model_type", "");
@@ -99,12 +108,14 @@ const VisionRow* PictureEncoder(const Config& config, const EncoderDecoderRow& r
   if (!vision)
     throw Error("unsupported-architecture", "unsupported encoder \"{}\"", type)
         .At({config.file(), "key \"encoder.model_type\""})
-        .Expected("a vision transformer such as vit, deit or beit");
+        .Expected("a vision transformer such as vit, deit or beit, or donut-swin or swin");
   return vision;
 }
 
-std::vector<TensorName> NamesOf(const EncoderDecoderRow& row, const VisionRow* vision) {
+std::vector<TensorName> NamesOf(const EncoderDecoderRow& row, const VisionRow* vision, bool swin) {
   std::vector<TensorName> names = EncoderDecoderNames(row.family);
+  if (swin)
+    for (const TensorName& name : SwinNames()) names.push_back(name);
   if (vision)
     for (const TensorName& name : TensorNames(*vision)) names.push_back(name);
   return names;
@@ -117,8 +128,9 @@ class SequenceImporter {
         row_(row),
         options_(options),
         json_(folder.config().WithDefaults(row.defaults)),
+        swin_(HasSwinEncoder(json_, row)),
         vision_(PictureEncoder(json_, row)),
-        weights_(folder, PrefixesOf(row.family), NamesOf(row, vision_)) {}
+        weights_(folder, PrefixesOf(row.family), NamesOf(row, vision_, swin_)) {}
 
   Program Run(Diagnostics& diagnostics, std::vector<fs::path>* read) {
     CheckHead();
@@ -162,18 +174,20 @@ class SequenceImporter {
             : networks::BuildEncoderDecoder(config_, found, options_, diagnostics);
     weights_.CheckAllUsed(IsLeftOverOfSequences);
     program.interface.metadata = {
-        {"co.huggingface.exporters.task", vision_ ? "image-to-text"
+        {"co.huggingface.exporters.task", reads_pictures() ? "image-to-text"
                                           : row_.input != SequenceConfig::Input::kTokens
                                               ? "automatic-speech-recognition"
                                               : "text2text-generation"},
         {kGenerationSettings, row_.family == SequenceFamily::kBlip
                                   ? BlipSettings(json_.Object("text_config"))
                                   : GenerationSettings(folder_, json_, read)}};
-    if (vision_) DescribePictures(program, picture_);
+    if (reads_pictures()) DescribePictures(program, picture_);
     return program;
   }
 
  private:
+  bool reads_pictures() const { return vision_ || swin_; }
+
   static constexpr const char* kOutputName = "output.weight";
 
   [[noreturn]] void Refuse(const std::string& key, const std::string& expected) const {
@@ -194,7 +208,8 @@ class SequenceImporter {
     for (std::string_view end :
          {"embed_tokens.weight", "shared.weight", "lm_head.weight", "proj_out.weight",
           "embed_positions.weights", "embed_positions.weight", "embed_positions._float_tensor",
-          "rotary_emb.inv_freq", "cls.predictions.decoder.bias"})
+          "rotary_emb.inv_freq", "cls.predictions.decoder.bias", "relative_position_index",
+          "relative_coords_table", "attn_mask", "mask_token"})
       if (name.ends_with(end)) return true;
     // The pooled picture is not read.
     if (name.find("encoder.pooler.") != std::string_view::npos) return true;
@@ -374,7 +389,10 @@ class SequenceImporter {
                        .activation = ActivationOf(config, "activation_function")};
     if (config.Bool("scale_embedding"))
       config_.embedding_scale = std::sqrt(static_cast<double>(config_.decoder.width));
-    ReadEncoder(json_.Object("encoder"), read);
+    if (swin_)
+      ReadSwinEncoder(json_.Object("encoder").WithDefaults(kSwinDefaults), read);
+    else
+      ReadEncoder(json_.Object("encoder"), read);
   }
 
   void ReadBlip(std::vector<fs::path>* read) {
@@ -402,6 +420,29 @@ class SequenceImporter {
         config.Int("max_length", 20));
   }
 
+  void ReadSwinEncoder(const Config& config, std::vector<fs::path>* read) {
+    const bool both = config.kind("image_size") == Config::Kind::kList;
+    const std::vector<int64_t> sides =
+        both ? config.Ints("image_size") : std::vector<int64_t>(2, config.Int("image_size"));
+    if (sides.size() != 2)
+      throw Error("bad-file", "\"{}\" has {} numbers", config.KeyPath("image_size"), sides.size())
+          .At({config.file(), "key \"encoder.image_size\""})
+          .Expected("a number, or [height, width]");
+    networks::WindowTransformerConfig tower = ReadSwin(config, config.Text("model_type"));
+    const networks::GridSize own{sides[0], sides[1]};
+    if (tower.second) tower.trained = own;
+    tower.picture = picture_ = PictureInputOf(ReadImageProcessor(folder_.path(), read), own,
+                                              config.Int("num_channels", 3), options_);
+    networks::CheckPositive({{"height of a picture", picture_.size.height},
+                             {"width of a picture", picture_.size.width}});
+    config_.other = [this, tower](Function& function, Builder& b) {
+      Value* pixels = networks::AddPictureInput(b, function, picture_);
+      const networks::NetworkWeights weights = weights_.ForNetwork();
+      networks::Layers layers(b, weights);
+      return networks::WindowTokens(b, layers, tower, pixels);
+    };
+  }
+
   void ReadEncoder(const Config& config, std::vector<fs::path>* read) {
     const networks::VisionConfig tower = ReadVision(config, *vision_);
     picture_ = PictureInputOf(ReadImageProcessor(folder_.path(), read), tower.picture,
@@ -422,7 +463,8 @@ class SequenceImporter {
   const EncoderDecoderRow& row_;
   const ImportOptions& options_;
   const Config json_;
-  const VisionRow* vision_;  // null unless the encoder reads pictures
+  const bool swin_;          // encodes pictures
+  const VisionRow* vision_;  // null unless a vision transformer encodes pictures
   FolderWeights weights_;
   networks::PictureInput picture_;
   SequenceConfig config_;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <span>
 
+#include "frontends/safetensors/activation_names.h"
 #include "frontends/safetensors/picture_nets.h"
 #include "lib/networks/inverted_residual_network.h"
 #include "lib/networks/mobilevit.h"
@@ -54,6 +55,11 @@ constexpr TensorName kSegformerNames[] = {
     {"classifier", "decode_head.classifier"},
 };
 
+constexpr std::string_view kSwinMembers =
+    R"({"image_size": 224, "patch_size": 4, "embed_dim": 96, "depths": [2, 2, 6, 2],
+        "num_heads": [3, 6, 12, 24], "window_size": 7, "mlp_ratio": 4.0, "hidden_act": "gelu",
+        "use_absolute_embeddings": false, "layer_norm_eps": 1e-5})";
+
 // Returns whether the tensor is made again from sizes, or only training needs it.
 bool IsSwinLeftOver(std::string_view name) {
   return name.ends_with("relative_position_index") || name.ends_with("relative_coords_table") ||
@@ -63,23 +69,9 @@ bool IsSwinLeftOver(std::string_view name) {
 Program ImportSwin(const PictureFolder& from) {
   const Config& json = from.json();
   const std::string type = from.folder().model_type();
-  // The table of transformers has one row more than there are patches, so that nothing can use it.
-  if (json.Bool("use_absolute_embeddings")) from.Refuse(json, "use_absolute_embeddings", "false");
-  networks::WindowTransformerConfig config{.second = type == "swinv2",
-                                           .patch = json.Int("patch_size"),
-                                           .width = json.Int("embed_dim"),
-                                           .depths = json.Ints("depths"),
-                                           .heads = json.Ints("num_heads"),
-                                           .window = json.Int("window_size"),
-                                           .feed_forward = json.Number("mlp_ratio"),
-                                           .activation = from.Activation(),
-                                           .epsilon = json.Number("layer_norm_eps"),
-                                           .picture = from.Picture()};
-  if (config.second) {
-    config.mask_twice = true;
-    config.pretrained_windows = json.Ints("pretrained_window_sizes");
-    config.trained = from.OwnSize();
-  }
+  networks::WindowTransformerConfig config = ReadSwin(json, type);
+  config.picture = from.Picture();
+  if (config.second) config.trained = from.OwnSize();
   config.labels = from.HasHead(kClasses) ? from.Labels() : 0;
   return BuiltFrom(from, {type + ".", ""}, {std::begin(kSwinNames), std::end(kSwinNames)}, config,
                    networks::BuildWindowTransformer, IsSwinLeftOver);
@@ -238,7 +230,7 @@ Program ImportMobileVit2(const PictureFolder& from) {
   return BuiltFrom(from, {"mobilevitv2.", ""}, names.rows(), config, networks::BuildMobileVit);
 }
 
-const PictureNetRow kMapNetRows[] = {
+constexpr PictureNetRow kMapNetRows[] = {
     {"mobilevit",
      R"({"image_size": 256, "patch_size": 2, "hidden_sizes": [144, 192, 240],
          "neck_hidden_sizes": [16, 32, 64, 96, 128, 160, 640], "num_attention_heads": 4,
@@ -260,11 +252,7 @@ const PictureNetRow kMapNetRows[] = {
          "num_attention_heads": [1, 2, 5, 8], "mlp_ratios": [4, 4, 4, 4], "hidden_act": "gelu",
          "decoder_hidden_size": 256})",
      ImportSegformer},
-    {"swin",
-     R"({"image_size": 224, "patch_size": 4, "embed_dim": 96, "depths": [2, 2, 6, 2],
-         "num_heads": [3, 6, 12, 24], "window_size": 7, "mlp_ratio": 4.0, "hidden_act": "gelu",
-         "use_absolute_embeddings": false, "layer_norm_eps": 1e-5})",
-     ImportSwin},
+    {"swin", kSwinMembers, ImportSwin},
     {"swinv2",
      R"({"image_size": 224, "patch_size": 4, "embed_dim": 96, "depths": [2, 2, 6, 2],
          "num_heads": [3, 6, 12, 24], "window_size": 7, "pretrained_window_sizes": [0, 0, 0, 0],
@@ -276,5 +264,32 @@ const PictureNetRow kMapNetRows[] = {
 }  // namespace
 
 std::span<const PictureNetRow> MapNetRows() { return kMapNetRows; }
+
+const std::string_view kSwinDefaults = kSwinMembers;
+std::span<const TensorName> SwinNames() { return kSwinNames; }
+
+networks::WindowTransformerConfig ReadSwin(const Config& json, std::string_view type) {
+  // The table of transformers has one row more than there are patches, so that nothing can use it.
+  if (json.Bool("use_absolute_embeddings"))
+    throw Error("unsupported-architecture", "\"{}\" is true",
+                json.KeyPath("use_absolute_embeddings"))
+        .At({json.file(), fmt::format("key \"{}\"", json.KeyPath("use_absolute_embeddings"))})
+        .Expected("false");
+  networks::WindowTransformerConfig config{.second = type == "swinv2",
+                                           .patch = json.Int("patch_size"),
+                                           .width = json.Int("embed_dim"),
+                                           .depths = json.Ints("depths"),
+                                           .heads = json.Ints("num_heads"),
+                                           .window = json.Int("window_size"),
+                                           .feed_forward = json.Number("mlp_ratio"),
+                                           .activation = ActivationOf(json, "hidden_act"),
+                                           .epsilon = json.Number("layer_norm_eps"),
+                                           .final_norm = type != "donut-swin"};
+  if (config.second) {
+    config.mask_twice = true;
+    config.pretrained_windows = json.Ints("pretrained_window_sizes");
+  }
+  return config;
+}
 
 }  // namespace mlc::safetensors

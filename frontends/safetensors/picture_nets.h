@@ -12,6 +12,7 @@
 #include "frontends/safetensors/picture_folder.h"
 #include "lib/networks/hgnet.h"
 #include "lib/networks/residual_network.h"
+#include "lib/networks/window_transformer.h"
 
 namespace mlc::safetensors {
 
@@ -66,6 +67,12 @@ Program BuiltFrom(const PictureFolder& from, std::vector<std::string> prefixes,
   SelectOutputs(program, from.outputs());
   return program;
 }
+
+// Swin and Swin V2, also as the encoder of a decoder of texts (donut-swin, which has no last norm); the
+// picture remains to be set.
+networks::WindowTransformerConfig ReadSwin(const Config& json, std::string_view type);
+std::span<const TensorName> SwinNames();
+extern const std::string_view kSwinDefaults;
 
 // ResNets, also as parts of other networks: of transformers (resnet and rt_detr_resnet, with the
 // defaults of their configuration classes), and timm's by name (none for other names).

@@ -21,15 +21,11 @@ constexpr double kLeastLength = 0x1p-14;
 
 class WindowTransformer {
  public:
-  WindowTransformer(const WindowTransformerConfig& config, const NetworkWeights& weights,
-                    Diagnostics& diagnostics)
-      : config_(config),
-        net_(weights, config.picture, diagnostics),
-        b_(net_.b()),
-        layers_(net_.layers()) {}
+  WindowTransformer(Builder& b, Layers& layers, const WindowTransformerConfig& config)
+      : config_(config), b_(b), layers_(layers) {}
 
-  Program Build() {
-    Value* x = Patches();  // [1, H, W, C]
+  Value* Tokens(Value* pixels) {
+    Value* x = Patches(pixels);  // [1, H, W, C]
     for (size_t stage = 0; stage < config_.depths.size(); ++stage) {
       const std::string name = fmt::format("stage.{}.", stage);
       for (int64_t i = 0; i < config_.depths[stage]; ++i)
@@ -38,15 +34,7 @@ class WindowTransformer {
     }
     b_.SetName("head");
     x = WithShape(b_, x, {1, Rows(x) * Columns(x), Width(x)});
-    x = layers_.LayerNorm("norm", x, config_.epsilon);
-    Value* mean = Reduced(b_, "reduce_mean", x, {1}, false);
-    if (config_.labels > 0) {
-      net_.Output("logits", layers_.Linear("classifier", mean, config_.labels));
-    } else {
-      net_.Output("last_hidden_state", x);
-      net_.Output("pooler_output", mean);
-    }
-    return net_.Finish();
+    return config_.final_norm ? layers_.LayerNorm("norm", x, config_.epsilon) : x;
   }
 
  private:
@@ -67,9 +55,9 @@ class WindowTransformer {
                    {{"x", x}, {"pad", Ints(pad)}, {"mode", "constant"}, {"constant_val", 0.0}});
   }
 
-  Value* Patches() {
+  Value* Patches(Value* pixels) {
     b_.SetName("patches");
-    Value* x = Padded(net_.pixels(), 2, config_.patch);
+    Value* x = Padded(pixels, 2, config_.patch);
     x = layers_.Convolution("patches", x, config_.width,
                             {.kernel = config_.patch,
                              .stride = config_.patch,
@@ -235,7 +223,6 @@ class WindowTransformer {
   }
 
   const WindowTransformerConfig& config_;
-  PictureNetwork net_;
   Builder& b_;
   Layers& layers_;
 };
@@ -282,7 +269,22 @@ void CheckNumbers(const WindowTransformerConfig& config) {
 Program BuildWindowTransformer(const WindowTransformerConfig& config, const NetworkWeights& weights,
                                Diagnostics& diagnostics) {
   CheckNumbers(config);
-  return WindowTransformer(config, weights, diagnostics).Build();
+  PictureNetwork net(weights, config.picture, diagnostics);
+  Value* x = WindowTransformer(net.b(), net.layers(), config).Tokens(net.pixels());
+  Value* mean = Reduced(net.b(), "reduce_mean", x, {1}, false);
+  if (config.labels > 0) {
+    net.Output("logits", net.layers().Linear("classifier", mean, config.labels));
+  } else {
+    net.Output("last_hidden_state", x);
+    net.Output("pooler_output", mean);
+  }
+  return net.Finish();
+}
+
+Value* WindowTokens(Builder& b, Layers& layers, const WindowTransformerConfig& config,
+                    Value* pixels) {
+  CheckNumbers(config);
+  return WindowTransformer(b, layers, config).Tokens(pixels);
 }
 
 }  // namespace mlc::networks

@@ -20,6 +20,7 @@ struct WindowTransformerConfig {
   double feed_forward = 4;  // ratio
   Activation activation = Activation::kGelu;
   double epsilon = 1e-5;
+  bool final_norm = true;
   bool mask_twice = false;  // the mask between regions of a shifted window is added twice
   PictureInput picture;
   int64_t labels = 0;  // 0: no classifier
@@ -32,5 +33,10 @@ struct WindowTransformerConfig {
 // Outputs without a classifier: last_hidden_state [1, tokens, C], pooler_output [1, C].
 Program BuildWindowTransformer(const WindowTransformerConfig& config, const NetworkWeights& weights,
                                Diagnostics& diagnostics);
+
+// Returns the tokens [1, N, C] of pictures [1, channels, H, W], as a part of another network. Errors as
+// above.
+Value* WindowTokens(Builder& b, Layers& layers, const WindowTransformerConfig& config,
+                    Value* pixels);
 
 }  // namespace mlc::networks

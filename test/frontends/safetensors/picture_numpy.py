@@ -384,7 +384,7 @@ def mobilevit2(net, c, x):
     return head(net, c, x, "classifier", flat)
 
 
-def swin(net, c, x):
+def swin_tokens(net, c, x):
     second, p, window = c["model_type"] == "swinv2", c["patch_size"], c["window_size"]
     x = net.conv("embeddings.patch_embeddings.projection", x, c["embed_dim"], p, p, 0, bias=True).transpose(1, 2, 0)
     x = net.layer_norm("embeddings.norm", x, 1e-5)
@@ -443,7 +443,11 @@ def swin(net, c, x):
             x = x if second else net.layer_norm(name + "norm", x, 1e-5)
             x = net.linear(name + "reduction", x, 2 * width, False)
             x = net.layer_norm(name + "norm", x, 1e-5) if second else x
-    x = net.layer_norm("layernorm", x.reshape(-1, x.shape[-1]), 1e-5)
+    return x.reshape(-1, x.shape[-1])
+
+
+def swin(net, c, x):
+    x = net.layer_norm("layernorm", swin_tokens(net, c, x), 1e-5)
     return head(net, c, None, "classifier", flat, x.mean(0), x)
 
 
