@@ -25,6 +25,8 @@ struct GgufDecoderRow {
   // Defaults for missing keys (src/models/NAME.cpp, load_arch_hparams).
   int64_t window = 0;
   double attention_cap = 0, logit_cap = 0;
+  // rope.dimension_sections are places in time, height and width, and whether their pairs alternate.
+  bool rotary_sections = false, alternating_sections = false;
 };
 
 // Returns null if there is no row with this name.

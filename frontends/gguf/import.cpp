@@ -11,6 +11,7 @@
 #include "frontends/gguf/file.h"
 #include "frontends/gguf/gguf.h"
 #include "frontends/gguf/gguf_model.h"
+#include "frontends/gguf/mmproj.h"
 #include "frontends/gguf/required_keys_and_tensors.h"
 #include "lib/networks/architectures.h"
 #include "lib/networks/decoder.h"
@@ -25,6 +26,7 @@ namespace {
 class Importer : GgufModel {
  public:
   using GgufModel::GgufModel;
+  void Add(const Mmproj* mmproj) { mmproj_ = mmproj; }
 
   Program Run() {
     row_ = FindGgufDecoder(architecture());
@@ -34,6 +36,7 @@ class Importer : GgufModel {
           .Expected("iOS18 or later");
     Program program = Build();
     Describe(program, "text-generation");
+    if (mmproj_) mmproj_->AddVision(program, file(), config_, options_, diagnostics_);
     return program;
   }
 
@@ -41,6 +44,7 @@ class Importer : GgufModel {
   Program Build() {
     CheckOthers();
     networks::DecoderConfig config = ReadConfig();
+    if (mmproj_) mmproj_->Adapt(config);
     networks::DecoderWeights weights{
         .find = [this](networks::Role role, networks::Part part,
                        int64_t layer) { return Find(role, part, layer); },
@@ -48,6 +52,7 @@ class Importer : GgufModel {
                        int64_t layer) { return GgufName(row_->name, role, part, layer); }};
     const networks::DecoderSizes sizes = networks::PackagedSizes(options_, config);
     Program program = networks::BuildDecoder(config, weights, sizes, diagnostics_);
+    if (mmproj_) networks::AddEmbedsFunctions(program, config, weights, sizes, diagnostics_);
     for (const GgufTensor& tensor : file().tensors())
       if (IsInPredictionLayer(tensor.name)) Take(tensor.name);
     CheckAllTaken();
@@ -56,11 +61,15 @@ class Importer : GgufModel {
           Error("unused-tensor", "unused tensors ({}): \"{}\"", ignored_.size(),
                 fmt::join(ignored_, "\", \""))
               .Note("llama.cpp loads them for \"{}\" but computes nothing with them", row_->name));
+    config_ = config;
     return program;
   }
 
   // Tries to import the file as each architecture with a similar name, and reports the results.
   Error Unknown() const {
+    if (architecture() == "clip")
+      return Error("usage", "the file is a tower and projector for pictures, not a language model")
+          .Help("pass the language model as MODEL, and this file with option 'mmproj'");
     Error unknown = networks::UnsupportedArchitecture(
         architecture(), {{"decoders", GgufDecoderNames()}, {"encoders", GgufEncoderNames()}});
     std::string why;
@@ -288,6 +297,7 @@ class Importer : GgufModel {
     rotary.base = Float("rope.freq_base", rotary.base);
     rotary.used = rotary.used && OwnBool("rope.scaling.finetuned", true);
     if (config.token_mixer == networks::TokenMixer::kDeltaNet) CheckSections(rotary.size / 2);
+    if (row_->rotary_sections) ReadSections(config);
     rotary.original_context = Int("rope.scaling.original_context_length", config.context);
     // As in llama.cpp, a factor without a type is linear, a factor of 0 means 1, and the factor of
     // longrope divides all frequencies in addition to the factors of the tensors.
@@ -349,6 +359,16 @@ class Importer : GgufModel {
             .Expected("sections that interleave time, height and width and cover all pairs");
   }
 
+  // The places of a picture's tokens in time, height and width; a fourth place is not used.
+  void ReadSections(networks::DecoderConfig& config) const {
+    constexpr std::string_view kKey = "rope.dimension_sections";
+    config.rotary_sections = file().Ints(Key(kKey));
+    if (config.rotary_sections.size() == 4 && config.rotary_sections[3] == 0)
+      config.rotary_sections.pop_back();
+    config.alternating_sections = row_->alternating_sections;
+    config.deepstack_layers = Int("n_deepstack_layers", 0);
+  }
+
   Tensor Find(networks::Role role, networks::Part part, int64_t layer) {
     const Requirement use = RequirementOfTensor(row_->name, role, part);
     if (use == Requirement::kForeign || (IsOfLongRope(role) && !HasLongRope())) return {};
@@ -383,8 +403,25 @@ class Importer : GgufModel {
   }
 
   const GgufDecoderRow* row_ = nullptr;
+  const Mmproj* mmproj_ = nullptr;
+  networks::DecoderConfig config_;
   std::set<std::string> ignored_;  // tensors that are present but have no effect
 };
+
+}  // namespace
+
+namespace {
+
+void RefusePictureOptions(const ImportOptions& options, bool encoder) {
+  if (encoder && !options.mmproj.empty())
+    throw Error("usage", "option 'mmproj' is for language models, and this is a text encoder");
+  if (!options.mmproj.empty()) return;
+  for (const auto& [name, given] :
+       {std::pair{"shape", !options.shapes.empty()}, {"io", options.arrays}})
+    if (given)
+      throw Error("usage", "option '{}' is for models that read pictures", name)
+          .Help("option 'mmproj' adds the tower and projector of a GGUF model");
+}
 
 }  // namespace
 
@@ -398,10 +435,23 @@ Program ImportGguf(const fs::path& path, const ImportOptions& options, Diagnosti
     file = WithAdapters(std::move(file), options.loras, diagnostics, read);
     if (facts)
       for (const fs::path& each : read) facts->Add(path, each);
-    if (IsGgufEncoder(file.String("general.architecture")))
-      return ImportGgufEncoder(file, options, diagnostics);
-    return Importer(file, options, diagnostics).Run();
+    const bool encoder = IsGgufEncoder(file.String("general.architecture"));
+    RefusePictureOptions(options, encoder);
+    if (encoder) return ImportGgufEncoder(file, options, diagnostics);
+    Importer importer(file, options, diagnostics);
+    if (options.mmproj.empty()) {
+      if (const fs::path beside = MmprojBeside(path);
+          !beside.empty() && beside != fs::absolute(path))
+        diagnostics.Note("{} in the folder of the model reads pictures, with option 'mmproj'",
+                         beside.filename().string());
+      return importer.Run();
+    }
+    const Mmproj mmproj = Mmproj::Open(options.mmproj);
+    if (facts) facts->Add(path, mmproj.path());
+    importer.Add(&mmproj);
+    return importer.Run();
   } catch (Error& error) {
+    if (!error.location().file.empty()) throw;
     throw error.At({path.string(), error.location().where});
   }
 }

@@ -36,7 +36,7 @@ constexpr RequirementRow<std::string_view> kKeys[] = {
     {"final_logit_softcapping", kOptional, "gemma2 gemma3"},
     {"logit_scale", kRequired, "cohere2 granite"},
     {"residual_scale", kOptional, "granite"},
-    {"rope.dimension_sections", kRequired, "qwen35"},
+    {"rope.dimension_sections", kRequired, "qwen2vl qwen35 qwen3vl"},
     {"rope.freq_base_swa", kOptional, "gemma2 gemma3 gpt-oss"},
     {"rope.scaling.finetuned", kOptional, "granite"},
     {"use_parallel_residual", kRequired, "gptneox"},

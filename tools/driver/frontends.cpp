@@ -36,7 +36,8 @@ constexpr std::string_view kOnnxOptions[] = {"--shape",   "--dim",       "--cons
                                              "--io",      "--data-root", "--compress"};
 // The number of an encoder's tokens is a dimension.
 constexpr std::string_view kNetworkOptions[] = {
-    "--dim", "--context", "--compress", "--requant", "--lora", "--lora-inputs", "--functions"};
+    "--shape",    "--dim",     "--io",   "--context",     "--mmproj",
+    "--compress", "--requant", "--lora", "--lora-inputs", "--functions"};
 constexpr std::string_view kFolderOptions[] = {
     "--shape",   "--dim",      "--outputs", "--image", "--io",          "--context",
     "--runtime", "--compress", "--requant", "--lora",  "--lora-inputs", "--functions"};

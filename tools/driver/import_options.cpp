@@ -183,6 +183,13 @@ std::vector<Option> ImportTable(ImportOptions& into) {
                    Into(into.context, Whole("--context", into.context).set)})}),
       table);
   Append(
+      Grouped(OptionGroup::kLanguage,
+              {Common({"--mmproj", "FILE",
+                       "GGUF file with the tower and projector by which a language model in a GGUF "
+                       "file reads pictures (default: none)",
+                       Into(into.mmproj)})}),
+      table);
+  Append(
       Grouped(
           OptionGroup::kLanguage,
           {Common(

@@ -30,6 +30,7 @@ ROWS = {
     "olmo2": (2, "post_attention_norm post_ffw_norm", "qkv whole o gud", ""), "phi2": (2, "attn_norm", "fused o ud", "norms fused o ud output"),
     "phi3": (2, "attn_norm ffn_norm", "fused o double", ""), "qwen2": (2, "attn_norm ffn_norm", "qkv o gud", "qkv"),
     "qwen2moe": (2, "attn_norm ffn_norm", "qkv o experts shared", "qkv"), "qwen3": (2, "attn_norm ffn_norm", "qkv heads o gud", ""),
+    "qwen2vl": (2, "attn_norm ffn_norm", "qkv o gud", "qkv"), "qwen3vl": (2, "attn_norm ffn_norm", "qkv heads o gud", ""),
     "qwen3moe": (2, "attn_norm ffn_norm", "qkv heads o experts", ""), "seed_oss": (2, "attn_norm post_attention_norm", "qkv o gud", ""),
     "smollm3": (4, "attn_norm ffn_norm", "qkv o gud", ""), "stablelm": (2, "attn_norm ffn_norm", "qkv o gud", "norms"),
     "starcoder2": (2, "attn_norm ffn_norm", "qkv o ud", "norms qkv o ud"),
@@ -54,6 +55,8 @@ NUMBERS = {  # required keys of the architecture, and keys that let the tiny mod
     "gptneox": {"use_parallel_residual": True}, "granite": {"logit_scale": 4.0},
     "qwen2moe": {"expert_feed_forward_length": INNER, "expert_shared_feed_forward_length": INNER},
     "qwen3moe": {"expert_feed_forward_length": INNER},
+    "qwen2vl": {"rope.dimension_sections": [np.int32(size) for size in (2, 1, 1, 0)]},
+    "qwen3vl": {"rope.dimension_sections": [np.int32(size) for size in (2, 1, 1, 0)], "n_deepstack_layers": 1},
     "qwen35": {"rope.dimension_sections": [np.int32(size) for size in (3, 3, 2, 0)]},
 }
 
