@@ -4,6 +4,7 @@ tokens, against transformers (oracle.npz of the corpus); towers and projectors w
 in NumPy."""
 import json
 import pathlib
+import subprocess
 import sys
 
 sys.path[:0] = map(str, (pathlib.Path(__file__).resolve().parents[2], pathlib.Path(__file__).resolve().parent))
@@ -11,7 +12,7 @@ import numpy as np
 
 import picture_numpy
 import safetensors_file
-from driver import CORPUS, expect, run, run_tests
+from driver import CORPUS, MLC, expect, run, run_tests
 from language_models import error, refused
 
 FOLDERS = ["hf_idefics3", "hf_llava", "hf_qwen2_vl", "hf_smolvlm"]
@@ -120,13 +121,13 @@ SAID = {"hf_llava": ("", "a<image>bd", None), "hf_qwen2_vl": ("<|vision_start|><
         "hf_smolvlm": ("<image>", "ab", "<image>ab"), "hf_idefics3": ("<image>", "ab", "<image>ab")}
 
 
-def with_tokenizer(model, folder, spelled, template=None, processor=True, template_file=None):
-    """Copies a folder of 256 tokens, and writes a tokenizer."""
+def with_tokenizer(model, folder, spelled, template=None, processor=True, template_file=None, count=256):
+    """Copies a folder of so many tokens, and writes a tokenizer."""
     folder.mkdir()
     for file in model.iterdir():
         if file.suffix in (".json", ".safetensors") and (processor or file.name != "preprocessor_config.json"):
             (folder / file.name).symlink_to(file)
-    spelling = {i: spelled.get(i, chr(0x4e00 + i)) for i in range(256)}
+    spelling = {i: spelled.get(i, chr(0x4e00 + i)) for i in range(count)}
     special = [{"id": i, "content": text, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
                for i, text in spelling.items() if len(text) > 1]
     begin = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": BOS, "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
@@ -616,6 +617,9 @@ def fast_vit(net, x, fused):
         return net.conv(f"{name}.fc2", act(net.conv(f"{name}.fc1", y, 4 * len(x), bias=True)), len(x), bias=True)
 
     def scaled(name, x):
+        # Small, so that the states do not grow from block to block.
+        key = f"{net.prefix}{name}.gamma"
+        net.tensors.setdefault(key, net.rng.uniform(0.05, 0.2, (len(x), 1, 1)).astype("f4"))
         return x * net.tensor(f"{name}.gamma", len(x), 1, 1)
 
     x = one("stem.0", x, 8, 3, 2, 1, scale=False)
@@ -757,6 +761,47 @@ def test_numpy(folder):
         expect(run("compile", model, *shape, "--io", "tensor", "-o", package), 0)
         expect(run("verify", model, package), 0, "PASSED")
     print(f"# towers and projectors within {worst:.1e} of NumPy")
+
+
+def test_texts_of_processors(folder):
+    """What the processors of transformers (models/*/processing_*.py) make of a prompt, in tokens."""
+    pixels = np.random.default_rng(3).standard_normal((3, 32, 32)).astype("f4")
+    np.save(folder / "pixels.npy", pixels[None])
+    letters = {1: BOS, 2: EOS, 10: "\n", 11: "u", 12: "a", 13: "c"}
+    cases = ((gemma3, {44: "<start_of_image>", 45: "<end_of_image>", 47: "<image_soft_token>"}, "<start_of_image>",
+              [1, 11, 10, 10, 44, *[47] * 16, 45, 10, 10, 12, 13]),
+             (internvl, {44: "<img>", 45: "</img>", 47: "<IMG_CONTEXT>"}, "<IMG_CONTEXT>\n", [1, 11, 44, *[47] * 16, 45, 10, 12, 13]),
+             (lfm2_vl, {44: "<|image_start|>", 45: "<|image_end|>", 47: "<image>"}, "<image>", [1, 11, 44, *[47] * 16, 45, 12, 13]),
+             (qwen3_vl, {44: "<|vision_start|>", 45: "<|vision_end|>", 47: "<|image_pad|>"}, "<|vision_start|><|image_pad|><|vision_end|>",
+              [1, 11, 44, *[47] * 16, 45, 12, 13]),
+             (llava, {47: "<image>"}, "<image>\n", [1, 11, *[47] * 64, 10, 12, 13]),
+             # The processor puts the picture before the token that begins a text, and a line break behind.
+             (paligemma, {47: "<image>"}, None, [*[47] * 64, 1, 12, 10]))
+    for make, special, written, wanted in cases:
+        write(folder / make.__name__, make, pixels.astype("f8"))
+        own = folder / f"{make.__name__}_with_tokenizer"
+        with_tokenizer(folder / make.__name__, own, letters | special, TEXTS, count=48)
+        shape = ["--shape", "pixel_values=1,3,32,32"] if make is qwen3_vl else []
+        ask = ["run", own, *shape, "--io", "tensor", "--picture", folder / "pixels.npy", "--generate", 1, "--json"]
+        said = [["--prompt", "a"]] if written is None else [["--chat", "--prompt", "a"], ["--chat", "--prompt", f"{written}a"]]
+        for text in said:
+            found = expect(run(*ask, *text), 0).answer["prompt_tokens"]
+            assert found == wanted, (make.__name__, text, found)
+
+
+def test_a_conversation_about_a_picture(folder):
+    """The picture belongs to the first message; further messages are answered as the whole conversation is."""
+    if not (CORPUS / "folders").exists():
+        return
+    own = folder / "own"
+    model = CORPUS / "folders" / "hf_smolvlm"
+    with_tokenizer(model, own, SPELLED["hf_smolvlm"], LISTS.replace("PICTURE", "<image>"))
+    picture, _ = picture_file(model, folder)
+    ask = ["run", own, "--picture", picture, "--chat", "--generate", 3, "--arithmetic", "exact"]
+    out = subprocess.run([str(MLC), *map(str, ask)], input="ab\nba\n", capture_output=True, text=True, check=True, timeout=120).stdout
+    first = expect(run(*ask, "--prompt", "ab", "--json"), 0).answer
+    assert out.split("\n")[0] == first["text"], (out, first["text"])
+    assert len(out.split("\n")) == 3, out
 
 
 def test_fast_vlm_as_published(folder):
