@@ -34,6 +34,19 @@ inline std::vector<std::string> SplitParts(const uint8_t* data, size_t size, siz
   return parts;
 }
 
+// Writes the inverse of SplitParts to `data`, cut at `max_size`, and returns its size.
+inline size_t JoinParts(const std::vector<std::string>& parts, uint8_t* data, size_t max_size) {
+  std::string whole;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    auto length = static_cast<uint32_t>(parts[i].size());
+    if (i + 1 < parts.size()) whole.append(reinterpret_cast<const char*>(&length), sizeof length);
+    whole += parts[i];
+  }
+  size_t written = std::min(whole.size(), max_size);
+  std::memcpy(data, whole.data(), written);
+  return written;
+}
+
 // Mutates one part and keeps the others. For LLVMFuzzerCustomMutator.
 inline size_t MutateParts(uint8_t* data, size_t size, size_t max_size, unsigned seed,
                           size_t count) {
@@ -46,15 +59,7 @@ inline size_t MutateParts(uint8_t* data, size_t size, size_t max_size, unsigned 
   size_t old_size = changed.size(), room = std::max(old_size, max_size - others);
   changed.resize(room);
   changed.resize(LLVMFuzzerMutate(reinterpret_cast<uint8_t*>(changed.data()), old_size, room));
-  std::string whole;
-  for (size_t i = 0; i < count; ++i) {
-    auto length = static_cast<uint32_t>(parts[i].size());
-    if (i + 1 < count) whole.append(reinterpret_cast<const char*>(&length), sizeof length);
-    whole += parts[i];
-  }
-  size_t written = std::min(whole.size(), max_size);
-  std::memcpy(data, whole.data(), written);
-  return written;
+  return JoinParts(parts, data, max_size);
 }
 
 // A scratch folder of this process, in memory if the system has such a file system; removed at the
