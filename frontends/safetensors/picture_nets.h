@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "frontends/safetensors/picture_folder.h"
+#include "lib/networks/fastvit.h"
 #include "lib/networks/hgnet.h"
 #include "lib/networks/residual_network.h"
 #include "lib/networks/window_transformer.h"
@@ -73,6 +74,12 @@ Program BuiltFrom(const PictureFolder& from, std::vector<std::string> prefixes,
 networks::WindowTransformerConfig ReadSwin(const Config& json, std::string_view type);
 std::span<const TensorName> SwinNames();
 extern const std::string_view kSwinDefaults;
+
+// timm's FastViTs, also as the towers of FastVLM: the arguments of an architecture (a JSON object; empty if it
+// is none), their network, without activation and picture, and the names of its tensors.
+std::string_view FastVitArguments(std::string_view architecture);
+networks::FastVitConfig ReadFastVit(const Config& arguments);
+const std::vector<TensorName>& FastVitTensors();
 
 // ResNets, also as parts of other networks: of transformers (resnet and rt_detr_resnet, with the
 // defaults of their configuration classes), and timm's by name (none for other names).

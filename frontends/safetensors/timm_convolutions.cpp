@@ -186,39 +186,14 @@ TensorNameList FastVitNames() {
 }
 
 Program BuildFastVit(const TimmFolder& timm) {
-  const Config& args = timm.arguments;
   CheckArguments(timm, {"act_layer", "cls_ratio", "down_patch_size", "embed_dims", "inference_mode",
                         "layer_scale_init_value", "layers", "lkc_use_act", "mlp_ratios",
                         "repmixer_kernel_size", "se_downsamples", "token_mixers"});
-  networks::FastVitConfig config{.kernel = args.Int("repmixer_kernel_size", 3),
-                                 .down_kernel = args.Int("down_patch_size", 7),
-                                 .down_activated = args.Bool("lkc_use_act", false),
-                                 .channel_norms = args.Bool("channel_norms", false),
-                                 .final_ratio = args.Number("cls_ratio", 2),
-                                 .activation = TimmActivation(timm, Activation::kGelu),
-                                 .picture = timm.picture,
-                                 .labels = timm.labels};
-  const std::vector<int64_t> depths = args.Ints("layers"), widths = args.Ints("embed_dims");
-  const std::vector<double> ratios = args.Numbers("mlp_ratios");
-  std::vector<std::string> mixers(depths.size(), "repmixer");
-  if (args.has("token_mixers")) mixers = args.Texts("token_mixers");
-  std::vector<bool> squeezes(depths.size());
-  if (args.has("se_downsamples")) squeezes = args.Bools("se_downsamples");
-  for (size_t size : {widths.size(), ratios.size(), mixers.size(), squeezes.size()})
-    if (size != depths.size())
-      timm.from.Refuse(args, "layers", "as many numbers as the other lists have members");
-  for (size_t i = 0; i < depths.size(); ++i) {
-    if (mixers[i] != "repmixer" && mixers[i] != "attention")
-      timm.from.Refuse(args, "token_mixers", "repmixer or attention");
-    config.stages.push_back({.depth = depths[i],
-                             .width = widths[i],
-                             .feed_forward = ratios[i],
-                             .downsample = i > 0,
-                             .squeezed = squeezes[i],
-                             .attention = mixers[i] == "attention"});
-  }
-  const TensorNameList names = FastVitNames();
-  return BuiltTimm(timm, names.rows(), config, networks::BuildFastVit);
+  networks::FastVitConfig config = ReadFastVit(timm.arguments);
+  config.activation = TimmActivation(timm, Activation::kGelu);
+  config.picture = timm.picture;
+  config.labels = timm.labels;
+  return BuiltTimm(timm, FastVitTensors(), config, networks::BuildFastVit);
 }
 
 struct VggRow {
@@ -443,5 +418,48 @@ constexpr TimmFamily kConvolutions[] = {{kConvNexts, BuildConvNext},
 }  // namespace
 
 std::span<const TimmFamily> TimmConvolutions() { return kConvolutions; }
+
+const std::vector<TensorName>& FastVitTensors() {
+  static const TensorNameList names = FastVitNames();
+  return names.rows();
+}
+
+std::string_view FastVitArguments(std::string_view architecture) {
+  for (const TimmRow& row : kFastVits)
+    if (row.architectures == architecture) return row.arguments;
+  return {};
+}
+
+networks::FastVitConfig ReadFastVit(const Config& args) {
+  auto refuse = [&](const char* key, const char* expected) {
+    throw Error("unsupported-architecture", "\"{}\" is {}", args.KeyPath(key), args.Json(key))
+        .At({args.file(), fmt::format("key \"{}\"", args.KeyPath(key))})
+        .Expected(expected);
+  };
+  networks::FastVitConfig config{.kernel = args.Int("repmixer_kernel_size", 3),
+                                 .down_kernel = args.Int("down_patch_size", 7),
+                                 .down_activated = args.Bool("lkc_use_act", false),
+                                 .channel_norms = args.Bool("channel_norms", false),
+                                 .final_ratio = args.Number("cls_ratio", 2)};
+  const std::vector<int64_t> depths = args.Ints("layers"), widths = args.Ints("embed_dims");
+  const std::vector<double> ratios = args.Numbers("mlp_ratios");
+  std::vector<std::string> mixers(depths.size(), "repmixer");
+  if (args.has("token_mixers")) mixers = args.Texts("token_mixers");
+  std::vector<bool> squeezes(depths.size());
+  if (args.has("se_downsamples")) squeezes = args.Bools("se_downsamples");
+  for (size_t size : {widths.size(), ratios.size(), mixers.size(), squeezes.size()})
+    if (size != depths.size()) refuse("layers", "as many numbers as the other lists have members");
+  for (size_t i = 0; i < depths.size(); ++i) {
+    if (mixers[i] != "repmixer" && mixers[i] != "attention")
+      refuse("token_mixers", "repmixer or attention");
+    config.stages.push_back({.depth = depths[i],
+                             .width = widths[i],
+                             .feed_forward = ratios[i],
+                             .downsample = i > 0,
+                             .squeezed = squeezes[i],
+                             .attention = mixers[i] == "attention"});
+  }
+  return config;
+}
 
 }  // namespace mlc::safetensors

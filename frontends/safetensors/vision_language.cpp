@@ -14,6 +14,7 @@
 #include "frontends/safetensors/decoders.h"
 #include "frontends/safetensors/folder_weights.h"
 #include "frontends/safetensors/image_processor.h"
+#include "frontends/safetensors/picture_nets.h"
 #include "frontends/safetensors/vision_language_rows.h"
 #include "frontends/safetensors/vision_rows.h"
 #include "lib/networks/check_weights.h"
@@ -127,8 +128,50 @@ class PictureImporter {
   std::vector<TensorName> Names() const {
     std::vector<TensorName> names(tower_.names.begin(), tower_.names.end());
     if (!tower_.like.empty()) names = TensorNames(*FindVisionRow(tower_.like));
+    if (tower_.timm) names = row_.published_tower ? PublishedFastVit() : FastVitTensors();
     names.insert(names.end(), row_.names.begin(), row_.names.end());
     return names;
+  }
+
+  // The names of apple/ml-fastvlm, whose stages and halvings are one list (transformers'
+  // convert_fastvlm_weights_to_hf.py).
+  static const std::vector<TensorName>& PublishedFastVit() {
+    static const TensorNameList names = [] {
+      constexpr int kBlocks[] = {0, 2, 4, 7, 10}, kHalves[] = {0, 1, 3, 5, 8},
+                    kPositions[] = {0, 0, 0, 6, 9};
+      constexpr std::pair<std::string_view, std::string_view> kParts[] = {
+          {"stem.", "patch_embed."},
+          {"final_conv", "conv_exp"},
+          {"se.fc1", "se.reduce"},
+          {"se.fc2", "se.expand"},
+          {".mlp.", ".convffn."},
+          {".gamma", ""},
+          {"proj.0.reparam_conv", "proj.0.lkb_reparam"}};
+      auto replaced = [](std::string text, std::string_view part, std::string_view by) {
+        if (const size_t at = text.find(part); at != std::string::npos)
+          text.replace(at, part.size(), by);
+        return text;
+      };
+      TensorNameList made;
+      for (const TensorName& name : FastVitTensors()) {
+        std::string theirs(name.theirs);
+        for (const auto& [part, by] : kParts) theirs = replaced(theirs, part, by);
+        if (!theirs.starts_with("stages.{}.")) {
+          made.Add(std::string(name.ours), theirs);
+          continue;
+        }
+        for (size_t stage = 0; stage < std::size(kBlocks); ++stage) {
+          std::string own =
+              replaced(theirs, "stages.{}.blocks.", fmt::format("network.{}.", kBlocks[stage]));
+          own = replaced(own, "stages.{}.downsample.", fmt::format("network.{}.", kHalves[stage]));
+          own = replaced(own, "stages.{}.pos_emb", fmt::format("network.{}", kPositions[stage]));
+          made.Add(replaced(std::string(name.ours), "stage.{}", fmt::format("stage.{}", stage)),
+                   own);
+        }
+      }
+      return made;
+    }();
+    return names.rows();
   }
 
   // Returns the name that a decoder's folder has for a tensor of the language model, or nothing.
@@ -209,7 +252,6 @@ class PictureImporter {
     config_.normed = !vision_.Bool("use_mean_pooling", true);
   }
 
-  // timm's fastvit_mci3 and fastvit_mci4 (timm/models/fastvit.py), whose arguments model_args replace.
   void ReadFastVit() {
     const std::string name = vision_.Text("architecture");
     if (json_.has("mm_vision_tower")) {
@@ -218,31 +260,13 @@ class PictureImporter {
       if (!json_.Text("mm_vision_tower").starts_with("mobileclip_l"))
         Refuse(json_, "mm_vision_tower", "\"mobileclip_l_1024\"");
     }
-    if (name != "fastvit_mci3" && name != "fastvit_mci4")
-      Refuse(vision_, "architecture", "fastvit_mci3 or fastvit_mci4");
-    constexpr std::string_view kMci3 = R"({"layers": [2, 12, 24, 4, 2],
-      "embed_dims": [96, 192, 384, 768, 1536], "mlp_ratios": [4, 4, 4, 4, 4]})";
-    constexpr std::string_view kMci4 = R"({"layers": [2, 12, 24, 4, 4],
-      "embed_dims": [128, 256, 512, 1024, 2048], "mlp_ratios": [4, 4, 4, 4, 4]})";
+    const std::string_view usual = FastVitArguments(name);
+    if (usual.empty()) Refuse(vision_, "architecture", "a FastViT, such as fastvit_mci3");
     const bool given = vision_.kind("model_args") == Config::Kind::kObject;
     const Config arguments =
         (given ? vision_.Object("model_args") : Config::Parse("{}", vision_.file()))
-            .WithDefaults(name == "fastvit_mci3" ? kMci3 : kMci4);
-    const std::vector<int64_t> depths = arguments.Ints("layers"),
-                               widths = arguments.Ints("embed_dims");
-    const std::vector<double> ratios = arguments.Numbers("mlp_ratios");
-    constexpr size_t kStages = 5;
-    if (depths.size() != kStages || widths.size() != kStages || ratios.size() != kStages)
-      Refuse(vision_, "model_args",
-             fmt::format("layers, embed_dims and mlp_ratios of {} stages", kStages));
-    networks::FastVitConfig tower{.activation_between = true, .channel_norm = true};
-    for (size_t stage = 0; stage < kStages; ++stage)
-      tower.stages.push_back({.depth = depths[stage],
-                              .width = widths[stage],
-                              .feed_forward = ratios[stage],
-                              .attention = stage >= 3,
-                              .halves = stage > 0,
-                              .positions = stage >= 3});
+            .WithDefaults(usual);
+    networks::FastVitConfig tower = safetensors::ReadFastVit(arguments);
     networks::CheckFastVit(tower);
     networks::VisionConfig& vision = config_.vision;
     vision.patch = {tower.reduction(), tower.reduction()};

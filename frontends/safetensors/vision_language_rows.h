@@ -46,8 +46,9 @@ struct VisionLanguageRow {
   // How the processor writes a picture in a text: a JSON object with members of PictureText
   // (tools/driver/picture_text.h); empty: its tokens alone.
   std::string_view picture_text = {};
-  bool feature_layer = false;  // vision_feature_layer and vision_feature_select_strategy
-  bool normed = false;         // the tower's last norm is applied
+  bool published_tower = false;  // the tensors of FastViT have its authors' names, not timm's
+  bool feature_layer = false;    // vision_feature_layer and vision_feature_select_strategy
+  bool normed = false;           // the tower's last norm is applied
   bool normed_before = false, normed_joined = false;
   bool embeds_before_scale = false;  // inputs_embeds are not yet scaled by the root of the width
   bool divided_by_root = false;      // features are divided by the root of the text's width

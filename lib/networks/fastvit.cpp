@@ -12,30 +12,17 @@ constexpr double kNormEpsilon = 1e-5;
 
 class FastVit {
  public:
-  FastVit(const FastVitConfig& config, const NetworkWeights& weights, Diagnostics& diagnostics)
-      : config_(config),
-        net_(weights, config.picture, diagnostics),
-        b_(net_.b()),
-        layers_(net_.layers()) {}
+  FastVit(Builder& b, Layers& layers, const FastVitConfig& config)
+      : config_(config), b_(b), layers_(layers) {}
 
-  Program Build() {
+  Value* Map(Value* pixels) {
     const int64_t width = config_.stages[0].width;
-    Value* x = MobileOne("stem.0", net_.pixels(), width, {.kernel = 3, .stride = 2});
+    Value* x = MobileOne("stem.0", pixels, width, {.kernel = 3, .stride = 2});
     x = MobileOne("stem.1", x, width, {.kernel = 3, .stride = 2, .groups = width});
     x = MobileOne("stem.2", x, width, {});
     for (size_t i = 0; i < config_.stages.size(); ++i)
       x = Stage(fmt::format("stage.{}.", i), x, config_.stages[i]);
-    const auto out = static_cast<int64_t>(static_cast<double>(Channels(x)) * config_.final_ratio);
-    x = MobileOne("final", x, out, {.kernel = 3, .groups = Channels(x)});
-    b_.SetName("head");
-    Value* mean = net_.Pooled(x, false);
-    if (config_.labels > 0) {
-      net_.Output("logits", layers_.Linear("classifier", mean, config_.labels));
-    } else {
-      net_.Output("last_hidden_state", x);
-      net_.Output("pooler_output", mean);
-    }
-    return net_.Finish();
+    return MobileOne("final", x, config_.channels(), {.kernel = 3, .groups = Channels(x)});
   }
 
  private:
@@ -67,7 +54,7 @@ class FastVit {
   Value* MobileOne(const std::string& name, Value* x, int64_t out, const PictureWindow& window) {
     x = Sum(name, x, out, window);
     if (layers_.Has(name + ".squeeze.reduce.weight"))
-      x = net_.Squeezed(name + ".squeeze", x, Activation::kRelu);
+      x = SqueezedAndExcited(b_, layers_, name + ".squeeze", x, Activation::kRelu);
     return Activate(b_, config_.activation, x);
   }
 
@@ -78,8 +65,9 @@ class FastVit {
       const std::string block = fmt::format("{}block.{}.", name, i);
       b_.SetName(block.substr(0, block.size() - 1));
       x = stage.attention ? Attended(block, x) : Mixed(block + "mixer", x);
-      Value* y = net_.ConvNorm(block + "spread", x, stage.width,
-                               {.kernel = 7, .groups = stage.width}, Activation::kNone);
+      Value* y = layers_.Convolution(block + "spread.conv", x, stage.width,
+                                     {.kernel = 7, .groups = stage.width});
+      y = layers_.BatchNorm(block + "spread.norm", y, kNormEpsilon);
       const auto inner =
           static_cast<int64_t>(static_cast<double>(stage.width) * stage.feed_forward);
       y = Activate(b_, config_.activation, layers_.Convolution(block + "up", y, inner, {}));
@@ -102,7 +90,8 @@ class FastVit {
       sum.AddConvolution(name + ".small", kSmall, kNormEpsilon);
       x = sum.Apply(b_, x, window);
     }
-    if (stage.squeezed) x = net_.Squeezed(name + ".squeeze", x, Activation::kRelu);
+    if (stage.squeezed)
+      x = SqueezedAndExcited(b_, layers_, name + ".squeeze", x, Activation::kRelu);
     if (config_.down_activated) x = Activate(b_, config_.activation, x);
     return MobileOne(name + ".1", x, stage.width, {});
   }
@@ -141,8 +130,9 @@ class FastVit {
                                  .query_bias = false,
                                  .key_bias = false,
                                  .value_bias = false};
-    y = SelfAttention(b_, layers_, layer, block, net_.Tokens(y));
-    y = net_.Map(y, height, across);
+    y = Transposed(b_, WithShape(b_, y, {1, width, height * across}), {0, 2, 1});
+    y = SelfAttention(b_, layers_, layer, block, y);
+    y = WithShape(b_, Transposed(b_, y, {0, 2, 1}), {1, width, height, across});
     return Binary(b_, "add", x, Scaled(block + "attention_scale", y));
   }
 
@@ -151,15 +141,26 @@ class FastVit {
   }
 
   const FastVitConfig& config_;
-  PictureNetwork net_;
   Builder& b_;
   Layers& layers_;
 };
 
 }  // namespace
 
-Program BuildFastVit(const FastVitConfig& config, const NetworkWeights& weights,
-                     Diagnostics& diagnostics) {
+int64_t FastVitConfig::channels() const {
+  return static_cast<int64_t>(static_cast<double>(stages.back().width) * final_ratio);
+}
+
+int64_t FastVitConfig::reduction() const {
+  int64_t pixels = 4, before = stages.front().width;
+  for (const FastVitStage& stage : stages) {
+    if (stage.downsample || stage.width != before) pixels *= 2;
+    before = stage.width;
+  }
+  return pixels;
+}
+
+void CheckFastVit(const FastVitConfig& config) {
   CheckPositive({{"kernel of mixers", config.kernel},
                  {"kernel of downsampling", config.down_kernel},
                  {"dimensions of a head", config.head}});
@@ -191,7 +192,26 @@ Program BuildFastVit(const FastVitConfig& config, const NetworkWeights& weights,
       config.final_ratio != static_cast<double>(static_cast<int64_t>(config.final_ratio)))
     throw Error("bad-file", "the last convolution has {} channels for each", config.final_ratio)
         .Expected("a small whole number");
-  return FastVit(config, weights, diagnostics).Build();
+}
+
+Value* FastVitMap(Builder& b, Layers& layers, const FastVitConfig& config, Value* pixels) {
+  return FastVit(b, layers, config).Map(pixels);
+}
+
+Program BuildFastVit(const FastVitConfig& config, const NetworkWeights& weights,
+                     Diagnostics& diagnostics) {
+  CheckFastVit(config);
+  PictureNetwork net(weights, config.picture, diagnostics);
+  Value* x = FastVitMap(net.b(), net.layers(), config, net.pixels());
+  net.b().SetName("head");
+  Value* mean = net.Pooled(x, false);
+  if (config.labels > 0) {
+    net.Output("logits", net.layers().Linear("classifier", mean, config.labels));
+  } else {
+    net.Output("last_hidden_state", x);
+    net.Output("pooler_output", mean);
+  }
+  return net.Finish();
 }
 
 }  // namespace mlc::networks

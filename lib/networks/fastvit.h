@@ -23,7 +23,12 @@ struct FastVitConfig {
   Activation activation = Activation::kGelu;
   PictureInput picture;
   int64_t labels = 0;  // 0: no classifier
+
+  int64_t channels() const;   // of the last convolution
+  int64_t reduction() const;  // pixels of a picture in each direction for one place of the last map
 };
+// Throws Error "bad-file" for numbers that do not fit together, "resource-limit".
+void CheckFastVit(const FastVitConfig& config);
 
 // Tensors: stem.N; stage.S.down.large, .down.small, .down.squeeze.*, .down.fused and .down.1;
 // stage.S.positions, or .positions.fused; stage.S.block.B.mixer.norm, .mixer.mixer, .mixer.scale, or
@@ -34,5 +39,8 @@ struct FastVitConfig {
 // Outputs without a classifier: last_hidden_state [1, C, h, w], pooler_output [1, C].
 Program BuildFastVit(const FastVitConfig& config, const NetworkWeights& weights,
                      Diagnostics& diagnostics);
+
+// Returns the last map [1, channels(), h, w] of pixels [1, 3, H, W], as a part of another network.
+Value* FastVitMap(Builder& b, Layers& layers, const FastVitConfig& config, Value* pixels);
 
 }  // namespace mlc::networks

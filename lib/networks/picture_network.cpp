@@ -57,12 +57,17 @@ Value* PictureNetwork::ConvNorm(const std::string& name, Value* x, int64_t out,
   return Activate(b_, activation, layers_.BatchNorm(name + ".norm", x, epsilon));
 }
 
+Value* SqueezedAndExcited(Builder& b, Layers& layers, const std::string& name, Value* x,
+                          Activation activation, Activation gate) {
+  Value* mean = Reduced(b, "reduce_mean", x, {2, 3}, true);
+  mean = Activate(b, activation, layers.Convolution(name + ".reduce", mean, -1, {}));
+  mean = layers.Convolution(name + ".expand", mean, Channels(x), {});
+  return Binary(b, "mul", x, Activate(b, gate, mean));
+}
+
 Value* PictureNetwork::Squeezed(const std::string& name, Value* x, Activation activation,
                                 Activation gate) {
-  Value* mean = Pooled(x, true);
-  mean = Activate(b_, activation, layers_.Convolution(name + ".reduce", mean, -1, {}));
-  mean = layers_.Convolution(name + ".expand", mean, Channels(x), {});
-  return Binary(b_, "mul", x, Activate(b_, gate, mean));
+  return SqueezedAndExcited(b_, layers_, name, x, activation, gate);
 }
 
 Value* PictureNetwork::Pooled(Value* x, bool keep_dims) {

@@ -25,6 +25,11 @@ void CheckPositive(const char* name, const std::vector<int64_t>& numbers);
 // The largest number of layers, blocks or heads in a list.
 inline constexpr int64_t kMaxLayers = 1024;
 
+// Scales the channels of x [1, C, H, W] by a function of their means (squeeze and excitation):
+// convolutions name.reduce, to any number of channels, and name.expand.
+Value* SqueezedAndExcited(Builder& b, Layers& layers, const std::string& name, Value* x,
+                          Activation activation, Activation gate = Activation::kSigmoid);
+
 // Builds a program with the function `main`.
 class PictureNetwork {
  public:
@@ -40,8 +45,6 @@ class PictureNetwork {
   // Convolution name.conv, batch norm name.norm and an activation.
   Value* ConvNorm(const std::string& name, Value* x, int64_t out, const PictureWindow& window,
                   Activation activation, double epsilon = 1e-5);
-  // Scales the channels of x by a function of their means (squeeze and excitation): convolutions
-  // name.reduce, to any number of channels, and name.expand.
   Value* Squeezed(const std::string& name, Value* x, Activation activation,
                   Activation gate = Activation::kSigmoid);
   // Returns the mean of all positions of x [1, C, H, W]: [1, C, 1, 1], or [1, C].

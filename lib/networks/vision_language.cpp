@@ -26,7 +26,7 @@ class PictureReader {
   };
   Features Run(Value* pixels) {
     if (config_.fast_vit) {
-      Value* map = FastVit(b_, layers_, *config_.fast_vit, pixels);
+      Value* map = FastVitMap(b_, layers_, *config_.fast_vit, pixels);
       b_.SetName("projector");
       map = WithShape(b_, map, {1, config_.fast_vit->channels(), vision_.grid().count()});
       return {Projected(Transposed(b_, map, {0, 2, 1})), nullptr};

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "lib/ir/program.h"
-#include "lib/networks/fast_vit.h"
+#include "lib/networks/fastvit.h"
 #include "lib/networks/layers.h"
 #include "lib/networks/model_ports.h"
 #include "lib/networks/vision_transformer.h"
@@ -70,7 +70,7 @@ struct VisionLanguageConfig {
 //   projector.norm projector.1 projector.2, each followed by .weight or .bias
 //   deepstack.N.norm deepstack.N.1 deepstack.N.2, likewise
 //
-// Those of FastViT are in fast_vit.h. The patches of Qwen's tower are vision.patches.weight [W, channels, frames, height, width].
+// Those of FastViT are in fastvit.h. The patches of Qwen's tower are vision.patches.weight [W, channels, frames, height, width].
 //
 // Throws Error "bad-file" for inconsistent numbers, "resource-limit". Must precede AddVision.
 void CheckVisionLanguage(const VisionLanguageConfig& config);
