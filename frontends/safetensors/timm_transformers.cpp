@@ -53,6 +53,10 @@ constexpr TensorName kVitTensors[] = {
     {"vision.layer.{}.qkv", "blocks.{}.attn.qkv"},
     {"vision.layer.{}.query.bias", "blocks.{}.attn.q_bias"},
     {"vision.layer.{}.value.bias", "blocks.{}.attn.v_bias"},
+    {"vision.layer.{}.query", "blocks.{}.attn.q_proj"},
+    {"vision.layer.{}.key", "blocks.{}.attn.k_proj"},
+    {"vision.layer.{}.value", "blocks.{}.attn.v_proj"},
+    {"vision.layer.{}.joined_norm", "blocks.{}.attn.norm"},
     {"vision.layer.{}.attention", "blocks.{}.attn.proj"},
     {"vision.layer.{}.attention_norm", "blocks.{}.norm1"},
     {"vision.layer.{}.attention_scale", "blocks.{}.ls1.gamma"},
@@ -60,6 +64,9 @@ constexpr TensorName kVitTensors[] = {
     {"vision.layer.{}.norm", "blocks.{}.norm2"},
     {"vision.layer.{}.up", "blocks.{}.mlp.fc1"},
     {"vision.layer.{}.gate_up", "blocks.{}.mlp.fc1"},
+    {"vision.layer.{}.gate", "blocks.{}.mlp.fc1_g"},
+    {"vision.layer.{}.up", "blocks.{}.mlp.fc1_x"},
+    {"vision.layer.{}.inner_norm", "blocks.{}.mlp.norm"},
     {"vision.layer.{}.down", "blocks.{}.mlp.fc2"},
     {"vision.layer.{}.scale", "blocks.{}.ls2.gamma"},
     {"vision.layer.{}.scale", "blocks.{}.gamma_2"},
@@ -146,6 +153,7 @@ networks::VisionConfig ReadVit(const TimmFolder& timm) {
   layer.epsilon = args.Number("norm_eps", layer.epsilon);
   layer.gated = args.Bool("gated", false);
   layer.query_bias = layer.value_bias = args.Bool("qkv_bias", true);
+  layer.key_bias = false;
   layer.output_bias = layer.up_bias = args.Bool("proj_bias", true);
   const double inner =
       static_cast<double>(layer.width) * args.Number("mlp_ratio", size.feed_forward);
@@ -154,6 +162,12 @@ networks::VisionConfig ReadVit(const TimmFolder& timm) {
         .Expected("1 to {}", INT32_MAX);
   // Gates are counted, too.
   layer.feed_forward = static_cast<int64_t>(inner) / (layer.gated ? 2 : 1);
+  if (args.Bool("swiglu_mlp", false)) {
+    const int64_t multiple = std::max<int64_t>(args.Int("swiglu_align_to", 1), 1);
+    layer.gated = true;
+    layer.activation = Activation::kSilu;
+    layer.feed_forward = (static_cast<int64_t>(inner) + multiple - 1) / multiple * multiple;
+  }
   vision.layers = args.Int("depth", size.layers);
   vision.patch.height = vision.patch.width = args.Int("patch_size", patch);
   vision.channels = timm.picture.channels;
@@ -169,12 +183,22 @@ networks::VisionConfig ReadVit(const TimmFolder& timm) {
                           ? networks::VisionConfig::Positioned::kPatches
                           : networks::VisionConfig::Positioned::kAll;
   vision.resizing = networks::Resizing::kBicubicAntialias;
+  if (args.has("rope_temperature")) {
+    vision.rotary = true;
+    vision.rotary_base = args.Number("rope_temperature");
+  }
+  if (args.has("ref_feat_shape")) {
+    const std::vector<int64_t> sides = args.Ints("ref_feat_shape");
+    if (sides.size() != 2 || sides[0] < 1 || sides[1] < 1)
+      timm.from.Refuse(args, "ref_feat_shape", "two positive numbers");
+    vision.rotary_reference = {sides[0], sides[1]};
+  }
   if (args.Bool("use_rel_pos_bias", false))
     vision.relative = networks::VisionConfig::Relative::kPerLayer;
   return vision;
 }
 
-// Follows timm/models/vision_transformer.py, deit.py and beit.py.
+// Follows timm/models/vision_transformer.py, deit.py, beit.py and eva.py.
 Program BuildVit(const TimmFolder& timm) {
   using Model = networks::VisionModelConfig;
   CheckArguments(timm, {"act_layer", "class_token", "depth", "embed_dim", "fc_norm", "final_norm",
@@ -230,6 +254,21 @@ constexpr std::string_view kClip = R"({"pre_norm": true, "norm_eps": 1e-5})",
                            kReg4 = R"({"class_token": false, "no_embed_class": true,
                                "reg_tokens": 4, "global_pool": "avg"})",
                            kPatchPositions = R"({"no_embed_class": true})";
+constexpr std::string_view kDinoV3 = R"({"rope_temperature": 100, "use_abs_pos_emb": false,
+    "reg_tokens": 4, "fc_norm": false, "global_pool": "avg", "norm_eps": 1e-5})",
+                           kDinoV3Bare = R"({"qkv_bias": false, "rope_temperature": 100,
+    "use_abs_pos_emb": false, "reg_tokens": 4, "fc_norm": false, "global_pool": "avg",
+    "norm_eps": 1e-5})",
+                           kDinoV3Plus = R"({"swiglu_mlp": true, "swiglu_align_to": 8,
+    "rope_temperature": 100, "use_abs_pos_emb": false, "reg_tokens": 4, "fc_norm": false,
+    "global_pool": "avg", "norm_eps": 1e-5})",
+                           kDinoV3PlusBare = R"({"qkv_bias": false, "swiglu_mlp": true,
+    "swiglu_align_to": 8, "rope_temperature": 100, "use_abs_pos_emb": false, "reg_tokens": 4,
+    "fc_norm": false, "global_pool": "avg", "norm_eps": 1e-5})",
+                           kEva02 = R"({"mlp_ratio": 2.6666666666666665, "swiglu_mlp": true,
+    "rope_temperature": 10000, "ref_feat_shape": [16, 16], "global_pool": "avg"})",
+                           kEva02Clip = R"({"mlp_ratio": 2.6666666666666665, "swiglu_mlp": true,
+    "rope_temperature": 10000, "ref_feat_shape": [16, 16]})";
 constexpr TimmRow kVits[] = {
     {"vit_{tiny,small,base,large}_patch16_{224,384}", "{}"},
     {"vit_{small,base,large}_patch32_{224,384}", "{}"},
@@ -292,6 +331,20 @@ constexpr TimmRow kVits[] = {
     {"vit_so150m2_patch16_reg1_gap_{256,384,448}",
      R"({"class_token": false, "reg_tokens": 1, "global_pool": "avg", "qkv_bias": false})"},
     {"vit_intern300m_patch14_448", R"({"final_norm": false})"},
+    {"vit_{tiny,small,base,large}_patch16_dinov3_qkvb", kDinoV3},
+    {"vit_{small,base,large}_patch16_dinov3", kDinoV3Bare},
+    {"vit_small_plus_patch16_dinov3_qkvb", kDinoV3Plus},
+    {"vit_small_plus_patch16_dinov3", kDinoV3PlusBare},
+    {"vit_huge_plus_patch16_dinov3",
+     R"({"num_heads": 20, "qkv_bias": false, "swiglu_mlp": true, "swiglu_align_to": 8,
+         "rope_temperature": 100, "use_abs_pos_emb": false, "reg_tokens": 4, "fc_norm": false,
+         "global_pool": "avg", "norm_eps": 1e-5})"},
+    {"eva02_{tiny,small}_patch14_{224,336}", kEva02},
+    {"eva02_{base,large}_patch14_{224,448}", kEva02},
+    {"eva02_base_patch16_clip_224", kEva02Clip},
+    {"eva02_large_patch14_clip_{224,336}", kEva02Clip},
+    {"eva_giant_patch14_{224,336,560}", R"({"global_pool": "avg"})"},
+    {"eva_giant_patch14_clip_224", "{}"},
     {"test_vit", R"({"embed_dim": 64, "depth": 6, "num_heads": 2, "mlp_ratio": 3})"},
     {"test_vit2",
      R"({"embed_dim": 64, "depth": 8, "num_heads": 2, "mlp_ratio": 3, "class_token": false,

@@ -26,16 +26,20 @@ Value* WithPositions(Builder& b, Value* x, const AttentionContext& context) {
   std::vector<int64_t> sizes;
   for (int64_t size : {before, rotated, after})
     if (size > 0) sizes.push_back(size);
-  if (sizes.size() == 1) return Rotated(b, x, context.cosine, context.sine, false);
+  if (sizes.size() == 1) return Rotated(b, x, context.cosine, context.sine, context.interleaved);
   std::vector<Value*> parts = Parts(b, x, sizes, 2);
   Value*& middle = parts[before > 0 ? 1 : 0];
-  middle = Rotated(b, middle, context.cosine, context.sine, false);
+  middle = Rotated(b, middle, context.cosine, context.sine, context.interleaved);
   return Concat(b, parts, 2);
 }
 
 Value* Scaled(Builder& b, Layers& layers, const std::string& name, Value* x, int64_t width) {
   Value* scale = layers.Optional(name, {width});
   return scale ? Binary(b, "mul", x, scale) : x;
+}
+
+Value* NormedIf(Layers& layers, const std::string& name, Value* x, double epsilon) {
+  return layers.Has(name + ".weight") ? layers.LayerNorm(name, x, epsilon) : x;
 }
 
 }  // namespace
@@ -80,8 +84,8 @@ Value* SelfAttention(Builder& b, Layers& layers, const TransformerLayer& config,
                        .v = Heads(b, made.value, config.heads),
                        .biases = context.biases,
                        .seen = context.seen};
-  return LinearWith(layers, own + "attention", Joined(b, Attend(b, parts).y), width,
-                    config.output_bias);
+  Value* y = NormedIf(layers, own + "joined_norm", Joined(b, Attend(b, parts).y), config.epsilon);
+  return LinearWith(layers, own + "attention", y, width, config.output_bias);
 }
 
 Value* FeedForwardOf(Builder& b, Layers& layers, const TransformerLayer& config,
@@ -100,6 +104,7 @@ Value* FeedForwardOf(Builder& b, Layers& layers, const TransformerLayer& config,
   }
   Value* y = Activate(b, config.activation, gate);
   if (up) y = Binary(b, "mul", y, up);
+  y = NormedIf(layers, own + "inner_norm", y, config.epsilon);
   return LinearWith(layers, own + "down", y, config.width, config.up_bias);
 }
 

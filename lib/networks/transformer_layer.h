@@ -30,12 +30,15 @@ struct AttentionContext {
   // tokens around them have no positions.
   Value *cosine = nullptr, *sine = nullptr;
   int64_t first_rotated = 0;
+  bool interleaved = false;  // pairs of neighbours are rotated, not halves
 };
 
 // The tensors of a layer have these names after `own` ("vision.layer.3."):
 //
 //   attention_norm query key value, or qkv, their rows in this order; attention norm
 //   up, with gate if gated, or gate_up, the gate's rows first; down
+//   joined_norm inner_norm   before the last projection of attention and of feed-forward networks,
+//                            if there are any
 //   attention_scale scale   [width], if there are any
 //
 // Each but the last two is followed by .weight or .bias. x is [1, S, width].

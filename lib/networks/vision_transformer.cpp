@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <numbers>
+#include <tuple>
 
 #include "lib/ir/arithmetic.h"
 #include "lib/ir/concat_slice.h"
@@ -147,20 +148,26 @@ class Tower {
   }
 
   // Follows transformers' modeling_dinov3_vit.py: the coordinates of the centres of patches, from -1
-  // to 1, times 2 pi and a frequency each; first those of rows, then of columns.
+  // to 1, times 2 pi and a frequency each; first those of rows, then of columns. EVA-02 has other
+  // coordinates (timm/layers/pos_embed_sincos.py, build_fourier_pos_embed).
   void MakeAngles() {
-    const GridSize grid = config_.grid();
+    const GridSize grid = config_.grid(), reference = config_.rotary_reference;
+    context_.interleaved = reference.height > 0;
     const int64_t half = width() / config_.layer.heads / 2, quarter = half / 2;
     std::vector<float> cosine, sine;
     for (int64_t y = 0; y < grid.height; ++y)
       for (int64_t x = 0; x < grid.width; ++x)
-        for (auto [place, count] : {std::pair{y, grid.height}, {x, grid.width}}) {
-          const double centre =
-              2 * (static_cast<double>(place) + 0.5) / static_cast<double>(count) - 1;
+        for (auto [place, count, of] :
+             {std::tuple{y, grid.height, reference.height}, {x, grid.width, reference.width}}) {
+          const double coordinate =
+              context_.interleaved
+                  ? static_cast<double>(place * of) / static_cast<double>(count)
+                  : 2 * std::numbers::pi *
+                        (2 * (static_cast<double>(place) + 0.5) / static_cast<double>(count) - 1);
           for (int64_t k = 0; k < quarter; ++k) {
             const double frequency = std::pow(
                 config_.rotary_base, -static_cast<double>(k) / static_cast<double>(quarter));
-            const double angle = 2 * std::numbers::pi * centre * frequency;
+            const double angle = coordinate * frequency;
             cosine.push_back(static_cast<float>(std::cos(angle)));
             sine.push_back(static_cast<float>(std::sin(angle)));
           }

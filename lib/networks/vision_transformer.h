@@ -38,6 +38,8 @@ struct VisionConfig {
   bool mid_positions = false;  // such tables also after each layer but the last (YOLOS)
   bool rotary = false;         // of the patches, by two coordinates (DINOv3)
   double rotary_base = 100;
+  // EVA-02: positions count patches, scaled to a grid of this size, and rotate pairs of neighbours.
+  GridSize rotary_reference;
   enum class Relative : uint8_t { kNone, kPerLayer, kShared } relative = Relative::kNone;  // BEiT
 
   GridSize grid() const { return {picture.height / patch.height, picture.width / patch.width}; }

@@ -9,7 +9,7 @@ erf = np.vectorize(math.erf)
 
 
 def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
+    return 1 / (1 + np.exp(-np.maximum(x, -500)))
 
 
 ACTIVATIONS = {"": lambda x: x, "relu": lambda x: np.maximum(x, 0), "relu6": lambda x: np.clip(x, 0, 6), "sigmoid": sigmoid,

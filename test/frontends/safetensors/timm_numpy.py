@@ -11,30 +11,53 @@ ACTIVATIONS = ACTIVATIONS | {"quick_gelu": lambda x: x * sigmoid(1.702 * x),
 
 
 def vit(width, depth, heads, patch=16, ratio=4, pooling="token", classes=True, registers=0, distilled=False, prenorm=False, overlap=True,
-        scales=False, fc_norm=None, bias=True, act="gelu", gated=False, relative=False, final=True, epsilon=1e-6):
-    """`overlap` says that tokens before the patches have positions, `relative` that the network is a BEiT."""
+        scales=False, fc_norm=None, bias=True, act="gelu", gated=False, relative=False, final=True, epsilon=1e-6, rotary=None, apart=False,
+        norms=()):
+    """`overlap` says that tokens before the patches have positions, `relative` that the network is a BEiT. `rotary` is dinov3 or eva02;
+    `apart` says that projections and gates are not joined, and `norms` are those inside of "attn" and "mlp"."""
+    first = classes + registers + distilled
     fc_norm = pooling == "avg" if fc_norm is None else fc_norm
 
     def attention(net, name, x, grid):
-        if relative:
+        if apart:
+            qkv = np.concatenate([net.linear(f"{name}{part}_proj", x, width, part != "k") for part in "qkv"], -1)
+        elif (relative or rotary) and bias:
             qkv = x @ net.tensor(name + "qkv.weight", 3 * width, width).T
             qkv = qkv + np.concatenate([net.tensor(name + "q_bias", width), np.zeros(width), net.tensor(name + "v_bias", width)])
         else:
             qkv = net.linear(name + "qkv", x, 3 * width, bias)
         q, k, v = qkv.reshape(len(x), 3, heads, -1).transpose(1, 2, 0, 3)
-        shift = 0
+        shift, size = 0, width // heads
+        if rotary:
+            frequencies = (100 if rotary == "dinov3" else 10000) ** (-np.arange(size // 4) / (size // 4))
+            along = [2 * math.pi * (2 * (np.arange(n) + 0.5) / n - 1) if rotary == "dinov3" else np.arange(n) / n * 16 for n in grid]
+            places = np.stack(np.meshgrid(*along, indexing="ij"), -1).reshape(-1, 2)
+            angles = (places[:, :, None] * frequencies).reshape(len(places), -1)
+
+            def turned(x):
+                x = x.copy()
+                pairs = (x[:, first:, :size // 2], x[:, first:, size // 2:]) if rotary == "dinov3" else (x[:, first:, ::2], x[:, first:, 1::2])
+                a, b = pairs[0] * np.cos(angles) - pairs[1] * np.sin(angles), pairs[1] * np.cos(angles) + pairs[0] * np.sin(angles)
+                x[:, first:] = np.concatenate([a, b], -1) if rotary == "dinov3" else np.stack([a, b], -1).reshape(a.shape[0], a.shape[1], size)
+                return x
+            q, k = turned(q), turned(k)
         if relative:
             spans = 2 * grid[0] - 1, 2 * grid[1] - 1
             table = net.tensor(name + "relative_position_bias_table", spans[0] * spans[1] + 3, heads)
             at = np.stack(np.meshgrid(*map(np.arange, grid), indexing="ij"), -1).reshape(-1, 2)
-            apart = at[:, None] - at[None] + np.array(grid) - 1
-            index = np.pad(apart[..., 0] * spans[1] + apart[..., 1], ((1, 0), (1, 0)))
+            offsets = at[:, None] - at[None] + np.array(grid) - 1
+            index = np.pad(offsets[..., 0] * spans[1] + offsets[..., 1], ((1, 0), (1, 0)))
             index[0, :], index[:, 0], index[0, 0] = len(table) - 3, len(table) - 2, len(table) - 1
             shift = table[index].transpose(2, 0, 1)
-        return net.linear(name + "proj", attend(q, k, v, shift).transpose(1, 0, 2).reshape(len(x), width), width)
+        y = attend(q, k, v, shift).transpose(1, 0, 2).reshape(len(x), width)
+        return net.linear(name + "proj", net.layer_norm(name + "norm", y, epsilon) if "attn" in norms else y, width)
 
     def mlp(net, name, x):
-        y = net.linear(name + "fc1", x, int(width * ratio))
+        if apart:
+            y = ACTIVATIONS["silu"](net.linear(name + "fc1_g", x, int(width * ratio))) * net.linear(name + "fc1_x", x, int(width * ratio))
+            y = net.layer_norm(name + "norm", y, epsilon) if "mlp" in norms else y
+            return net.linear(name + "fc2", y, width)
+        y = net.linear(name + "fc1", x, int(width * ratio) * (2 if gated and rotary else 1))
         y = ACTIVATIONS[act](y[:, :y.shape[1] // 2]) * y[:, y.shape[1] // 2:] if gated else ACTIVATIONS[act](y)
         return net.linear(name + "fc2", y, width)
 
@@ -44,8 +67,7 @@ def vit(width, depth, heads, patch=16, ratio=4, pooling="token", classes=True, r
         names = ["cls_token"] * classes + ["dist_token"] * distilled
         before = [net.tensor(name, 1, 1, width)[0] for name in names]
         before += [net.tensor("reg_token", 1, registers, width)[0]] if registers else []
-        first = sum(map(len, before))
-        if not relative:
+        if not relative and rotary != "dinov3":
             positions = net.tensor("pos_embed", 1, len(x) + first * overlap, width)[0]
             x = np.concatenate(before + [x]) + positions if overlap else np.concatenate(before + [x + positions])
         else:
@@ -54,7 +76,7 @@ def vit(width, depth, heads, patch=16, ratio=4, pooling="token", classes=True, r
         for n in range(depth):
             name = f"blocks.{n}."
             scale = (lambda key: net.tensor(name + key, width)) if scales else lambda key: 1
-            keys = ("gamma_1", "gamma_2") if relative else ("ls1.gamma", "ls2.gamma")
+            keys = ("gamma_1", "gamma_2") if relative or rotary else ("ls1.gamma", "ls2.gamma")
             x = x + scale(keys[0]) * attention(net, name + "attn.", net.layer_norm(name + "norm1", x, epsilon), grid)
             x = x + scale(keys[1]) * mlp(net, name + "mlp.", net.layer_norm(name + "norm2", x, epsilon))
         x = net.layer_norm("norm", x, epsilon) if final and not fc_norm else x

@@ -15,6 +15,7 @@ from picture_nets_test import EXACT, LABELS, PACKAGE, compare, outputs, shape_of
 
 # model_args and those of a reading of a small vision transformer
 VIT, SMALL = {"embed_dim": 32, "depth": 2, "num_heads": 4}, {"width": 32, "depth": 2, "heads": 4}
+DINO = {"pooling": "avg", "fc_norm": False, "registers": 4, "scales": True, "epsilon": 1e-5}
 CLIP = {"prenorm": True, "epsilon": 1e-5}
 V4 = [[("cn", 3, 2, 1, 32), ("cn", 1, 1, 1, 32)], [("cn", 3, 2, 1, 96), ("cn", 1, 1, 1, 64)],
       [("uir", 5, 5, 2, 3, 96)] + 4 * [("uir", 0, 3, 1, 2, 96)] + [("uir", 3, 0, 1, 4, 96)],
@@ -44,6 +45,13 @@ ROWS = [  # architecture, model_args, reading, and the rest of config.json
     ("deit_tiny_distilled_patch16_224", VIT, readings.vit(**SMALL, distilled=True)),
     ("deit3_small_patch16_224", VIT, readings.vit(**SMALL, overlap=False, scales=True)),
     ("beit_base_patch16_224", VIT, readings.vit(**SMALL, pooling="avg", relative=True, scales=True), {"global_pool": "avg"}),
+    ("vit_small_patch16_dinov3", VIT, readings.vit(**SMALL, rotary="dinov3", bias=False, **DINO), {"num_classes": 0, "global_pool": "avg"}),
+    ("vit_tiny_patch16_dinov3_qkvb", VIT, readings.vit(**SMALL, rotary="dinov3", **DINO), {"global_pool": "avg"}),
+    ("eva02_tiny_patch14_224", VIT | {"patch_size": 8, "mlp_ratio": 2},
+     readings.vit(**SMALL, patch=8, ratio=2, rotary="eva02", pooling="avg", gated=True, act="silu"), {"global_pool": "avg"}),
+    ("eva02_base_patch14_224", VIT | {"patch_size": 16, "mlp_ratio": 2},
+     readings.vit(**SMALL, ratio=2, rotary="eva02", pooling="avg", apart=True, norms=["mlp"]), {"global_pool": "avg"}),
+    ("eva02_base_patch16_clip_224", VIT | {"mlp_ratio": 2}, readings.vit(**SMALL, ratio=2, rotary="eva02", apart=True, norms=["mlp", "attn"])),
     ("regnetx_002", {"w0": 16, "wa": 9.5, "wm": 2.2, "group_size": 16, "depth": 6}, readings.regnet(16, 9.5, 2.2, 16, 6)),
     ("regnety_002", {"depth": 7}, readings.regnet(24, 36.44, 2.49, 8, 7, True)),
     ("vgg11", {"mlp_ratio": 0.01}, readings.vgg([1, 1, 2, 2, 2], False, 40)),
