@@ -9,6 +9,9 @@ namespace {
 // Sources: the `bias` of torch.nn.Linear and of norms in huggingface/transformers,
 // src/transformers/models/*/modeling_*.py; nomic_bert: nomic-ai/contrastors, models/huggingface.
 constexpr BiasRule kNoBiases[] = {{""}};
+// Of the heads.
+constexpr BiasRule kT5Biases[] = {
+    {"classification_head.", "", true}, {"qa_outputs.", "", true}, {""}};
 constexpr BiasRule kAttentionBias[] = {{".self_attn.", "attention_bias"}, {""}};
 constexpr BiasRule kAttentionAndMlpBias[] = {
     {".self_attn.", "attention_bias"}, {".mlp.", "mlp_bias"}, {""}};
@@ -106,6 +109,10 @@ constexpr Family kFamilies[] = {
       "classifier_pooling": "cls"})"},
     {"mpnet", {}, {}, R"({"hidden_act": "gelu", "layer_norm_eps": 1e-12,
       "max_position_embeddings": 512, "relative_attention_num_buckets": 32, "pad_token_id": 1})"},
+    {"mt5", {}, kT5Biases, R"({"d_kv": 64, "feed_forward_proj": "gated-gelu",
+      "layer_norm_epsilon": 1e-6, "relative_attention_num_buckets": 32,
+      "relative_attention_max_distance": 128, "n_positions": 512, "vocab_size": 250112,
+      "d_model": 512, "d_ff": 1024, "num_layers": 8, "num_heads": 6})"},
     {"nomic_bert", {}, kNomicBiases, "{}"},
     {"olmo2", {}, kAttentionBias, R"({"rms_norm_eps": 1e-5, "rope_theta": 10000,
       "max_position_embeddings": 2048, "tie_word_embeddings": false})"},
@@ -143,9 +150,14 @@ constexpr Family kFamilies[] = {
       "tie_word_embeddings": false})"},
     {"starcoder2", Windows::kAll, kStarcoder2Biases, R"({"norm_epsilon": 1e-5, "rope_theta": 10000,
       "num_key_value_heads": 2, "max_position_embeddings": 4096, "tie_word_embeddings": true})"},
-    {"t5", {}, kNoBiases, R"({"d_kv": 64, "feed_forward_proj": "relu", "layer_norm_epsilon": 1e-6,
+    {"t5", {}, kT5Biases, R"({"d_kv": 64, "feed_forward_proj": "relu", "layer_norm_epsilon": 1e-6,
       "relative_attention_num_buckets": 32, "relative_attention_max_distance": 128,
-      "n_positions": 512})"},
+      "n_positions": 512, "vocab_size": 32128, "d_model": 512, "d_ff": 2048, "num_layers": 6,
+      "num_heads": 8})"},
+    {"umt5", {}, kT5Biases, R"({"d_kv": 64, "feed_forward_proj": "gated-gelu",
+      "layer_norm_epsilon": 1e-6, "relative_attention_num_buckets": 32,
+      "relative_attention_max_distance": 128, "n_positions": 512, "vocab_size": 250112,
+      "d_model": 512, "d_ff": 1024, "num_layers": 8, "num_heads": 6})"},
     {"xlm-roberta", {}, {}, R"({"hidden_act": "gelu", "layer_norm_eps": 1e-12, "type_vocab_size": 2,
       "max_position_embeddings": 512, "pad_token_id": 1})"},
 };

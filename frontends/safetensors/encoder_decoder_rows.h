@@ -24,6 +24,8 @@ struct EncoderDecoderRow {
   int64_t position_offset = 0;
   bool pre_norms = true, final_norms = true, normed_embeddings = false;
   bool takes_scale = true;  // scale_embedding multiplies embeddings by the root of the width
+  bool classifies = false;  // has classes such as ...ForSequenceClassification
+  bool positions_after_norm = false, own_distances = false;
   std::string_view defaults;
 };
 

@@ -27,6 +27,7 @@ constexpr const char* kGenerationKeys[] = {"alignment_heads",
                                            "bos_token_id",
                                            "decoder_start_token_id",
                                            "early_stopping",
+                                           "encoder_no_repeat_ngram_size",
                                            "eos_token_id",
                                            "forced_bos_token_id",
                                            "forced_decoder_ids",
@@ -66,6 +67,24 @@ std::string GenerationSettings(const Folder& folder, const Config& json,
   return "{" + text + "}";
 }
 
+using SequenceHead = networks::EncoderDecoderConfig::Head;
+
+// The classes of models by the end of their names; the first one that matches counts.
+struct SequenceHeadRow {
+  std::string_view suffix;  // of architectures
+  SequenceHead head;
+  std::string_view task;  // for the package's metadata; empty: depends on the input
+};
+constexpr SequenceHeadRow kSequenceHeads[] = {
+    {"ForConditionalGeneration", SequenceHead::kTokens, ""},
+    {"MarianMTModel", SequenceHead::kTokens, ""},
+    {"VisionEncoderDecoderModel", SequenceHead::kTokens, ""},
+    {"ForSequenceClassification", SequenceHead::kSequence, "text-classification"},
+    {"ForQuestionAnswering", SequenceHead::kSpans, "question-answering"},
+    {"ForAudioClassification", SequenceHead::kSound, "audio-classification"},
+    {"Model", SequenceHead::kHidden, "feature-extraction"},
+};
+
 // The decoders that follow an encoder of pictures (transformers' vision-encoder-decoder).
 struct PictureDecoder {
   std::string_view model_type;
@@ -89,6 +108,7 @@ std::vector<std::string> PrefixesOf(SequenceFamily family) {
   if (family == SequenceFamily::kPictures) return {"decoder.model.", "decoder.", "encoder.", ""};
   if (family == SequenceFamily::kBlip)
     return {"text_decoder.bert.", "text_decoder.", "vision_model.", ""};
+  if (family == SequenceFamily::kT5) return {"", "transformer."};
   return {"model.", ""};
 }
 
@@ -133,13 +153,15 @@ class SequenceImporter {
         weights_(folder, PrefixesOf(row.family), NamesOf(row, vision_, swin_)) {}
 
   Program Run(Diagnostics& diagnostics, std::vector<fs::path>* read) {
-    CheckHead();
+    ReadHead();
     config_.input = row_.input;
     config_.positions = row_.positions;
     config_.position_offset = row_.position_offset;
     config_.pre_norms = row_.pre_norms;
     config_.final_norms = row_.final_norms;
     config_.normed_embeddings = row_.normed_embeddings;
+    config_.positions_after_norm = row_.positions_after_norm;
+    config_.own_distances = row_.own_distances;
     switch (row_.family) {
       case SequenceFamily::kT5:
         ReadT5();
@@ -174,7 +196,8 @@ class SequenceImporter {
             : networks::BuildEncoderDecoder(config_, found, options_, diagnostics);
     weights_.CheckAllUsed(IsLeftOverOfSequences);
     program.interface.metadata = {
-        {"co.huggingface.exporters.task", reads_pictures() ? "image-to-text"
+        {"co.huggingface.exporters.task", !head_->task.empty() ? std::string(head_->task)
+                                          : reads_pictures()   ? "image-to-text"
                                           : row_.input != SequenceConfig::Input::kTokens
                                               ? "automatic-speech-recognition"
                                               : "text2text-generation"},
@@ -195,12 +218,44 @@ class SequenceImporter {
         .At({json_.file(), fmt::format("key \"{}\"", json_.KeyPath(key))})
         .Expected(expected);
   }
-  void CheckHead() const {
+  bool Has(SequenceHead head) const {
+    switch (head) {
+      case SequenceHead::kTokens:
+        return true;
+      case SequenceHead::kHidden:
+        return !reads_pictures() && options_.runtime != kWhisperKit;
+      case SequenceHead::kSound:
+        return row_.family == SequenceFamily::kWhisper && options_.runtime != kWhisperKit;
+      default:
+        return row_.classifies;
+    }
+  }
+  void ReadHead() {
     const std::string architecture = folder_.architecture();
-    if (!architecture.empty() && !architecture.ends_with("ForConditionalGeneration") &&
-        architecture != "MarianMTModel" && architecture != "VisionEncoderDecoderModel")
-      Refuse("architectures",
-             "...ForConditionalGeneration, MarianMTModel, VisionEncoderDecoderModel");
+    std::string known;
+    for (const SequenceHeadRow& row : kSequenceHeads) {
+      if (!Has(row.head)) continue;
+      if (architecture.empty() || architecture.ends_with(row.suffix)) {
+        head_ = &row;
+        break;
+      }
+      known += fmt::format("{}...{}", known.empty() ? "" : ", ", row.suffix);
+    }
+    if (!head_) Refuse("architectures", known);
+    config_.head = head_->head;
+    if (config_.head == SequenceHead::kSequence || config_.head == SequenceHead::kSpans) {
+      config_.start = TokenAt("decoder_start_token_id");
+      config_.end = TokenAt("eos_token_id");
+    }
+    if (config_.head == SequenceHead::kSound) {
+      config_.projected = json_.Int("classifier_proj_size");
+      config_.weighted_layers = json_.Bool("use_weighted_layer_sum");
+    }
+  }
+  int32_t TokenAt(const std::string& key) const {
+    const int64_t token = json_.Int(key);
+    if (token < 0 || token > INT32_MAX) Refuse(key, "a token");
+    return static_cast<int32_t>(token);
   }
 
   // Copies of shared tables, and tables that are computed.
@@ -467,6 +522,7 @@ class SequenceImporter {
   const VisionRow* vision_;  // null unless a vision transformer encodes pictures
   FolderWeights weights_;
   networks::PictureInput picture_;
+  const SequenceHeadRow* head_ = nullptr;
   SequenceConfig config_;
 };
 

@@ -116,7 +116,7 @@ class Importer {
     if (row_.shared_layers) groups_ = json_.Int("num_hidden_groups", 1);
     if (groups_ < 1 || groups_ > std::max<int64_t>(config_.layers, 1))
       Refuse("num_hidden_groups", "1 to the number of layers");
-    if (flags.relative == Relative::kBias) {
+    if (flags.relative == Relative::kBias || flags.relative == Relative::kOwnBias) {
       config_.buckets = json_.Int("relative_attention_num_buckets");
       config_.max_distance = json_.Int("relative_attention_max_distance", config_.max_distance);
     }

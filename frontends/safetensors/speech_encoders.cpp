@@ -10,6 +10,8 @@
 #include "frontends/safetensors/folder_weights.h"
 #include "lib/networks/conformer.h"
 #include "lib/networks/speech_encoder.h"
+#include "lib/support/mapped_file.h"
+#include "lib/support/regular_file.h"
 
 namespace mlc::safetensors {
 
@@ -29,16 +31,30 @@ constexpr std::string_view kSpeechDefaults = R"({"vocab_size": 32, "hidden_size"
     "do_stable_layer_norm": false, "classifier_proj_size": 256, "use_weighted_layer_sum": false,
     "add_adapter": false, "adapter_kernel_size": 3, "adapter_stride": 2, "num_adapter_layers": 3,
     "feat_proj_layer_norm": true, "conv_pos_batch_norm": false, "num_buckets": 320,
-    "max_bucket_distance": 800})";
+    "max_bucket_distance": 800, "tdnn_dim": [512, 512, 512, 512, 1500],
+    "tdnn_kernel": [5, 3, 3, 1, 1], "tdnn_dilation": [1, 2, 3, 1, 1], "xvector_output_dim": 512,
+    "squeeze_factor": 1})";
+constexpr std::string_view kData2VecDefaults = R"({"feat_extract_norm": "layer",
+    "num_conv_pos_embeddings": 5, "conv_pos_kernel_size": 19})";
+constexpr std::string_view kSewDefaults = R"({"squeeze_factor": 2,
+    "conv_dim": [64, 128, 128, 128, 128, 256, 256, 256, 256, 512, 512, 512, 512],
+    "conv_stride": [5, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1],
+    "conv_kernel": [10, 3, 1, 3, 1, 3, 1, 3, 1, 2, 1, 2, 1]})";
 
 struct SpeechRow {
   std::string_view model_type, prefix;
   bool gated_distances = false;
-  bool adapters = false;         // reads adapter_attn_dim and add_adapter
-  bool feature_options = false;  // reads feat_proj_layer_norm and conv_pos_batch_norm
+  bool adapters = false;             // reads adapter_attn_dim and add_adapter
+  bool feature_options = false;      // reads feat_proj_layer_norm and conv_pos_batch_norm
+  std::string_view defaults = "{}";  // those that differ
 };
 constexpr SpeechRow kSpeechRows[] = {
+    {.model_type = "data2vec-audio",
+     .prefix = "data2vec_audio.",
+     .adapters = true,
+     .defaults = kData2VecDefaults},
     {.model_type = "hubert", .prefix = "hubert.", .feature_options = true},
+    {.model_type = "sew", .prefix = "sew.", .defaults = kSewDefaults},
     {.model_type = "unispeech", .prefix = "unispeech.", .adapters = true},
     {.model_type = "unispeech-sat", .prefix = "unispeech_sat.", .adapters = true},
     {.model_type = "wav2vec2", .prefix = "wav2vec2.", .adapters = true},
@@ -54,6 +70,7 @@ constexpr SpeechHeadRow kSpeechHeads[] = {
     {"ForCTC", SpeechHead::kFrames, "lm_head"},
     {"ForAudioFrameClassification", SpeechHead::kFrames, "classifier"},
     {"ForSequenceClassification", SpeechHead::kSequence, "classifier"},
+    {"ForXVector", SpeechHead::kSpeaker, "classifier"},
     {"ForPreTraining", SpeechHead::kHidden, ""},
     {"Model", SpeechHead::kHidden, ""},
 };
@@ -63,8 +80,15 @@ const std::vector<TensorName> kSpeechNames = {
     {"features.{}.conv", "feature_extractor.conv_layers.{}.conv"},
     {"features.{}.norm", "feature_extractor.conv_layers.{}.layer_norm"},
     {"projection.norm", "feature_projection.layer_norm"},
+    {"projection.norm", "layer_norm"},
     {"projection.weight", "feature_projection.projection.weight"},
+    {"projection.weight", "feature_projection.weight"},
     {"projection.bias", "feature_projection.projection.bias"},
+    {"projection.bias", "feature_projection.bias"},
+    {"positions.{}.conv", "encoder.pos_conv_embed.layers.{}.conv"},
+    {"upsample", "encoder.upsample.projection"},
+    {"head.delays.{}", "tdnn.{}.kernel"},
+    {"head.embedding", "feature_extractor"},
     {"positions.conv.weight_g", "encoder.pos_conv_embed.conv.weight_g"},
     {"positions.conv.weight_g", "encoder.pos_conv_embed.conv.parametrizations.weight.original0"},
     {"positions.conv.weight_v", "encoder.pos_conv_embed.conv.weight_v"},
@@ -110,7 +134,9 @@ bool IsLeftOverOfSpeech(std::string_view name) {
 class SpeechImporter {
  public:
   SpeechImporter(const Folder& folder, const SpeechRow& row)
-      : folder_(folder), json_(folder.config().WithDefaults(kSpeechDefaults)), row_(row) {}
+      : folder_(folder),
+        json_(folder.config().WithDefaults(row.defaults).WithDefaults(kSpeechDefaults)),
+        row_(row) {}
 
   Program Run(const ImportOptions& options, Diagnostics& diagnostics, std::vector<fs::path>* read) {
     const SpeechHeadRow& head = HeadOf();
@@ -143,6 +169,8 @@ class SpeechImporter {
             }};
     Program program = networks::BuildSpeechEncoder(config_, found, options, diagnostics);
     weights.CheckAllUsed(IsLeftOverOfSpeech);
+    if (folder_.architecture().ends_with("ForCTC"))
+      program.interface.metadata.emplace_back(kCtcSettings, CtcSettings(read));
     return program;
   }
 
@@ -164,6 +192,41 @@ class SpeechImporter {
     Refuse("architectures", fmt::format("{}", fmt::join(known, ", ")));
   }
 
+  // Returns a file of the folder; a file that does not exist has no members.
+  Config Further(const char* name, std::vector<fs::path>* read) const {
+    const fs::path file = folder_.path() / name;
+    std::error_code nowhere;
+    if (!fs::exists(file, nowhere)) return {};
+    if (read) read->push_back(file);
+    return Config::Read(file);
+  }
+  std::string CtcSettings(std::vector<fs::path>* read) const {
+    const Config sound = Further("preprocessor_config.json", read),
+                 tokenizer = Further("tokenizer_config.json", read);
+    std::string text = fmt::format("{{\"blank\": {}, \"sampling_rate\": {}, \"do_normalize\": {}",
+                                   json_.Int("pad_token_id", 0), sound.Int("sampling_rate", 16000),
+                                   sound.Bool("do_normalize", true));
+    const fs::path file = folder_.path() / "vocab.json";
+    if (std::error_code nowhere; !fs::exists(file, nowhere)) return text + "}";
+    if (read) read->push_back(file);
+    const auto mapped = MappedFile::Open(file);
+    const Config whole = Config::Parse(
+        fmt::format("{{\"vocabulary\": {}}}", AsText(mapped->bytes())), file.string());
+    Config tokens = whole.Object("vocabulary");
+    std::string vocabulary = whole.Json("vocabulary");
+    // Massively multilingual models have a vocabulary for each language.
+    const std::string language = tokenizer.Text("target_lang", json_.Text("target_lang", ""));
+    if (!language.empty() && tokens.kind(language) == Config::Kind::kObject) {
+      vocabulary = tokens.Json(language);
+      tokens = tokens.Object(language);
+    }
+    for (const std::string& token : tokens.keys()) tokens.Int(token);
+    text += fmt::format(
+        ", \"vocabulary\": {}, \"word_delimiter\": {}", vocabulary,
+        tokenizer.has("word_delimiter_token") ? tokenizer.Json("word_delimiter_token") : "\"|\"");
+    return text + "}";
+  }
+
   // Tensors of a head that earlier training left behind are not used.
   void ReadHeadless(FolderWeights& weights) const {
     for (const char* name : {"lm_head.weight", "lm_head.bias"})
@@ -177,15 +240,7 @@ class SpeechImporter {
     config_.group_norm = norm == "group";
     config_.activation = ActivationOf(json_, "hidden_act");
     config_.feature_activation = ActivationOf(json_, "feat_extract_activation");
-    const std::vector<int64_t> channels = json_.Ints("conv_dim"), taps = json_.Ints("conv_kernel"),
-                               strides = json_.Ints("conv_stride");
-    for (auto [key, list] : {std::pair{"conv_kernel", &taps}, {"conv_stride", &strides}})
-      if (list->size() != channels.size())
-        throw Error("bad-file", "\"{}\" has {} numbers, \"conv_dim\" has {}", key, list->size(),
-                    channels.size())
-            .At({json_.file(), fmt::format("key \"{}\"", key)});
-    for (size_t i = 0; i < channels.size(); ++i)
-      config_.convolutions.push_back({channels[i], taps[i], strides[i]});
+    config_.convolutions = Convolutions("conv_dim", "conv_kernel", "conv_stride");
     config_.pre_norms = json_.Bool("do_stable_layer_norm");
     config_.layers = json_.Int("num_hidden_layers");
     config_.width = json_.Int("hidden_size");
@@ -213,9 +268,33 @@ class SpeechImporter {
         config_.output_width = json_.Int("output_hidden_size", config_.width);
       }
     }
+    if (json_.has("conv_pos_kernel_size")) {
+      config_.position_layers = config_.position_taps;
+      config_.position_taps = json_.Int("conv_pos_kernel_size");
+      if (config_.position_layers < 1) Refuse("num_conv_pos_embeddings", "1 or more");
+    }
+    config_.squeeze = json_.Int("squeeze_factor");
+    if (head == SpeechHead::kSpeaker) {
+      config_.delays = Convolutions("tdnn_dim", "tdnn_kernel", "tdnn_dilation");
+      config_.embedding = json_.Int("xvector_output_dim");
+    }
     config_.gated_distances = row_.gated_distances;
     config_.buckets = json_.Int("num_buckets");
     config_.max_distance = json_.Int("max_bucket_distance");
+  }
+  // Reads a list of convolutions from three lists of numbers.
+  std::vector<networks::SpeechEncoderConfig::Convolution> Convolutions(
+      const char* of_channels, const char* of_taps, const char* of_strides) const {
+    const std::vector<int64_t> channels = json_.Ints(of_channels), taps = json_.Ints(of_taps),
+                               strides = json_.Ints(of_strides);
+    for (auto [key, list] : {std::pair{of_taps, &taps}, {of_strides, &strides}})
+      if (list->size() != channels.size())
+        throw Error("bad-file", "\"{}\" has {} numbers, \"{}\" has {}", key, list->size(),
+                    of_channels, channels.size())
+            .At({json_.file(), fmt::format("key \"{}\"", key)});
+    std::vector<networks::SpeechEncoderConfig::Convolution> made;
+    for (size_t i = 0; i < channels.size(); ++i) made.push_back({channels[i], taps[i], strides[i]});
+    return made;
   }
   int64_t Labels() const {
     if (json_.has("id2label")) return std::ssize(json_.Object("id2label").keys());

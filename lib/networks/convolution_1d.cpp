@@ -12,7 +12,7 @@ Value* Convolved(Builder& b, Value* weight, Value* bias, Value* x, const Convolu
                         {"strides", Ints({how.stride})},
                         {"pad_type", "custom"},
                         {"pad", Ints({how.padding, how.padding})},
-                        {"dilations", Ints({1})},
+                        {"dilations", Ints({how.dilation})},
                         {"groups", how.groups}};
   if (bias) args.emplace_back("bias", bias);
   return b.Make("conv", std::move(args));

@@ -9,7 +9,7 @@ namespace mlc::networks {
 
 struct Convolution1d {
   int64_t channels, taps;  // of the result
-  int64_t stride = 1, padding = 0, groups = 1;
+  int64_t stride = 1, padding = 0, groups = 1, dilation = 1;
 };
 // Convolves x with name.weight [channels, C / groups, taps] and, if there is one, name.bias.
 Value* Convolved(Builder& b, Layers& layers, const std::string& name, Value* x,

@@ -106,6 +106,14 @@ class Encoder {
     return Binary(b_, "add", Binary(b_, "mul", count, real), config_.padding);
   }
 
+  // The bias of a table by buckets of distances: [1, heads, S, S].
+  Value* BiasOf(const std::string& table) {
+    Value* bias = layers_.Needed(table, {config_.buckets, config_.heads});
+    const Tensor buckets = BiasBuckets(MaxTokens(config_), config_.buckets, config_.max_distance);
+    Value* rows = Rows(b_, bias, b_.Const(buckets));
+    return Expanded(b_, Transposed(b_, Rows(b_, rows, apart_), {2, 0, 1}), {0});
+  }
+
   // Computes the values that depend only on distances.
   void MakeRelativePositions() {
     b_.SetName("distances");
@@ -116,13 +124,9 @@ class Encoder {
     Value* keys = Expanded(b_, at, {0});
     Value* apart = Binary(b_, "sub", Expanded(b_, at, {1}), keys);
     apart = Binary(b_, "add", apart, most - 1);
-    if (config_.relative == Relative::kBias) {
-      Value* bias = layers_.Needed("relative_positions.weight", {config_.buckets, config_.heads});
-      Value* rows =
-          Rows(b_, bias, b_.Const(BiasBuckets(most, config_.buckets, config_.max_distance)));
-      bias_ = Expanded(b_, Transposed(b_, Rows(b_, rows, apart), {2, 0, 1}), {0});
-      return;
-    }
+    apart_ = apart;
+    if (config_.relative == Relative::kBias) bias_ = BiasOf("relative_positions.weight");
+    if (config_.relative != Relative::kDisentangled) return;
     const int64_t span = Span();
     Tensor buckets = DisentangledBuckets(most, config_.buckets, config_.max_distance, span);
     Value* bucket = Rows(b_, b_.Const(buckets), apart);
@@ -229,6 +233,7 @@ class Encoder {
     if (local)
       if (Value* near = InReach(b_, q, made.k, nullptr, config_.half_window, config_.half_window))
         parts.seen.push_back(near);
+    if (config_.relative == Relative::kOwnBias) bias_ = BiasOf(own + "relative_positions.weight");
     if (bias_) parts.biases.push_back(bias_);
     // Selects, from the products of queries or keys with the buckets [1, N, S, buckets], the
     // product for each pair.
@@ -339,6 +344,7 @@ class Encoder {
   Value *ids_ = nullptr, *types_ = nullptr, *tokens_ = nullptr;
   Angles angles_[2];                     // for global and local layers
   Value* seen_ = nullptr;                // bool [1, 1, 1, S]
+  Value* apart_ = nullptr;               // int32 [S, S]: distances, counted from 0
   Value* bias_ = nullptr;                // added to scores: [1, heads, S, S]
   Value* buckets_ = nullptr;             // int32 [1, heads, S, S]
   Value* relative_positions_ = nullptr;  // [1, buckets, width]
@@ -373,7 +379,8 @@ void CheckNumbers(const EncoderConfig& config) {
     throw Error("bad-file",
                 "the number of heads ({}) is not a multiple of the number of key/value heads ({})",
                 config.heads, config.kv_heads);
-  if (config.relative == Relative::kBias && config.buckets < 4)
+  const bool biased = config.relative == Relative::kBias || config.relative == Relative::kOwnBias;
+  if (biased && config.buckets < 4)
     throw Error("bad-file", "the model has {} buckets of relative positions, expected 4 or more",
                 config.buckets);
 }

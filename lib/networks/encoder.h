@@ -48,6 +48,7 @@ struct EncoderConfig {
   enum class Relative : uint8_t {
     kNone,
     kBias,  // added to scores, by buckets of relative positions, shared by all layers (T5, MPNet)
+    kOwnBias,       // the same with a table in each layer (UMT5)
     kDisentangled,  // relative positions have keys and queries (DeBERTa, section 3.1)
   } relative = Relative::kNone;
   Rotary rotary = {.used = false};  // for whole heads
@@ -106,7 +107,7 @@ struct EncoderConfig {
 // The tensors of one model (NetworkWeights, layers.h) have these names; matrices are [out, in], as for `linear`:
 //
 //   embeddings.tokens embeddings.positions embeddings.types embeddings.norm embeddings.projection
-//   distances distances.norm
+//   relative_positions layer.N.relative_positions distances distances.norm
 //   layer.N.query layer.N.key layer.N.value, or layer.N.qkv, their rows in this order
 //   layer.N.query_norm layer.N.key_norm
 //   layer.N.position_key layer.N.position_query layer.N.attention layer.N.attention_norm

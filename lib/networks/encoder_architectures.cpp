@@ -56,6 +56,13 @@ const EncoderArchitecture kRows[] = {
       .normed_embeddings = false,
       .pre_norms = true,
       .attention_scale = 1}},
+    {"umt5",
+     {.positions = Positions::kNone,
+      .relative = Relative::kOwnBias,
+      .norm = NormKind::kRms,
+      .normed_embeddings = false,
+      .pre_norms = true,
+      .attention_scale = 1}},
 };
 
 }  // namespace

@@ -25,6 +25,7 @@ namespace {
 using EncoderInput = EncoderDecoderConfig::Input;
 using SidePositions = EncoderDecoderConfig::Positions;
 using Side = EncoderDecoderConfig::Side;
+using SequenceHead = EncoderDecoderConfig::Head;
 
 // The score of a masked key; the sum with any other score is within the range of fp16.
 constexpr double kUnseen = -4e4;
@@ -64,11 +65,19 @@ class SequenceFunction {
 
   void BuildMain() {
     Value* states = Encoded();
+    if (config_.head == SequenceHead::kSound) return Finish(SoundLogits(states), "logits");
+    if (config_.head == SequenceHead::kSequence || config_.head == SequenceHead::kSpans) {
+      ids_ = ShiftedInput();
+      positions_ = IndicesOf(b_, ids_, 1);
+      return FinishClasses(Decoded(CrossOfEncoder(states)), states);
+    }
     ids_ = AddInput(config_.output_ids, DType::kInt32, {1, Size("output", 1, sizes_.context)});
     positions_ = IndicesOf(b_, ids_, 1);
-    b_.SetName("cross");
-    Value* source = Projected(states);
-    Finish(Decoded([&](const std::string& own) { return CrossOf(own, source); }), "logits");
+    Value* x = Decoded(CrossOfEncoder(states));
+    if (config_.head == SequenceHead::kHidden)
+      Finish(x, "last_hidden_state");
+    else
+      Finish(Logits(x), "logits");
     Finish(states, config_.states);
   }
 
@@ -117,7 +126,7 @@ class SequenceFunction {
     positions_ = Binary(b_, "add", IndicesOf(b_, ids_, 1), past);
     past_ = AsVector(b_, past);
     int64_t layer = 0;
-    Value* logits = Decoded([&](const std::string&) {
+    Value* x = Decoded([&](const std::string&) {
       auto mine = [&](Value* of) {
         return b_.Cast(SliceAlong(b_, of, 0, layer, layer + 1, false), DType::kFp32);
       };
@@ -125,7 +134,7 @@ class SequenceFunction {
       ++layer;
       return made;
     });
-    Finish(logits, "logits");
+    Finish(Logits(x), "logits");
   }
 
  private:
@@ -172,15 +181,16 @@ class SequenceFunction {
   Value* Encoded() {
     if (config_.input == EncoderInput::kOther) return config_.other(function_, b_);
     const Side& side = config_.encoder;
-    Value *x = nullptr, *bias = nullptr;
+    Value *x = nullptr, *queries = nullptr, *keys = nullptr;
     switch (config_.input) {
       case EncoderInput::kTokens: {
         const Dim tokens = InputTokens();
-        Value* ids = AddInput("input_ids", DType::kInt32, {1, tokens});
+        Value* ids = input_ids_ = AddInput("input_ids", DType::kInt32, {1, tokens});
         MakeSeen(AddInput("attention_mask", DType::kInt32, {1, tokens}));
         Value* at = IndicesOf(b_, ids, 1);
         x = Embedded("encoder.", side, ids, at);
-        bias = Distances("encoder.", side, at, IndicesOf(b_, ids, 1));
+        queries = at;
+        keys = IndicesOf(b_, ids, 1);
         break;
       }
       case EncoderInput::kMel:
@@ -191,9 +201,12 @@ class SequenceFunction {
     }
     if (config_.positions == SidePositions::kRotary)
       MakeAngles(IndicesOf(b_, x, 1), Greatest(b_, x->type.shape[1]));
+    Value* bias = config_.own_distances ? nullptr : Distances("encoder.", side, queries, keys);
     for (int64_t layer = 0; layer < side.layers; ++layer) {
-      b_.SetName(fmt::format("encoder_{}", layer));
+      encoder_states_.push_back(x);
       const std::string own = fmt::format("encoder.layer.{}.", layer);
+      if (config_.own_distances) bias = Distances("encoder.", side, queries, keys, own);
+      b_.SetName(fmt::format("encoder_{}", layer));
       x = Branch(own + "attention_norm", x, [&](Value* into) {
         AttentionParts parts{.q = Queries(own + "query", side, into, true)};
         const KeysAndValues made = KeysOf(own + "key", own + "value", side, into, true);
@@ -206,7 +219,9 @@ class SequenceFunction {
       x = Branch(own + "norm", x, [&](Value* into) { return FeedForward(own, side, into); });
     }
     b_.SetName("encoder");
-    return config_.final_norms ? Norm("encoder.norm", x) : x;
+    if (config_.final_norms) x = Norm("encoder.norm", x);
+    encoder_states_.push_back(x);
+    return x;
   }
 
   // The two convolutions of Whisper's encoder, the second of which halves the number of frames.
@@ -249,6 +264,42 @@ class SequenceFunction {
     return Transposed(b_, Activate(b_, Activation::kGelu, x), {0, 2, 1});
   }
 
+  // The encoder's tokens after the first one of the decoder, without the last: [1, I].
+  Value* ShiftedInput() {
+    b_.SetName("shifted");
+    Value* at = IndicesOf(b_, input_ids_, 1);
+    Value* before = Binary(b_, "maximum", Binary(b_, "sub", at, 1), 0);
+    Value* moved = b_.Make("gather", {{"x", input_ids_}, {"indices", before}, {"axis", 1}});
+    return Select(b_, Expanded(b_, Binary(b_, "equal", at, 0), {0}), config_.start, moved);
+  }
+  void FinishClasses(Value* x, Value* states) {
+    if (config_.head == SequenceHead::kSpans) {
+      std::vector<Value*> both = Parts(b_, layers_.Linear("head.output", x, 2), {1, 1}, 2);
+      Finish(Squeezed(b_, both[0], {2}), "start_logits");
+      Finish(Squeezed(b_, both[1], {2}), "end_logits");
+    } else {
+      // The place of the last token that ends a text; the first one if there is none.
+      Value* ends = b_.Cast(Binary(b_, "equal", input_ids_, config_.end), DType::kInt32);
+      Value* place = Binary(b_, "mul", ends, Expanded(b_, IndicesOf(b_, input_ids_, 1), {0}));
+      place = Reduced(b_, "reduce_max", place, {1}, false);
+      x = Squeezed(b_, b_.Make("gather", {{"x", x}, {"indices", place}, {"axis", 1}}), {1});
+      x = Activate(b_, Activation::kTanh, layers_.Linear("head.dense", x, config_.decoder.width));
+      Finish(layers_.Linear("head.output", x, -1), "logits");
+    }
+    Finish(states, config_.states);
+  }
+  Value* SoundLogits(Value* x) {
+    b_.SetName("head");
+    if (config_.weighted_layers) x = WeightedSum(b_, layers_, "layer_weights", encoder_states_);
+    x = layers_.Linear("head.projection", x, config_.projected);
+    return layers_.Linear("head.output", Reduced(b_, "reduce_mean", x, {1}, false), -1);
+  }
+
+  std::function<KeysAndValues(const std::string&)> CrossOfEncoder(Value* states) {
+    b_.SetName("cross");
+    Value* source = Projected(states);
+    return [this, source](const std::string& own) { return CrossOf(own, source); };
+  }
   Value* Projected(Value* states) {
     if (!layers_.Has("projection.weight")) return states;
     return layers_.Linear("projection", states, config_.decoder.width);
@@ -262,12 +313,14 @@ class SequenceFunction {
     Value* hidden = Hidden(b_, Expanded(b_, positions_, {1}), columns, 0);
     Value* causal = mask_ ? Select(b_, hidden, kUnseen, b_.Cast(mask_, DType::kFp32))
                           : Filled(b_, hidden, kUnseen, DType::kFp32);
-    Value* bias = Distances("decoder.", side, positions_, columns);
+    Value* bias =
+        config_.own_distances ? nullptr : Distances("decoder.", side, positions_, columns);
     Value* x = Embedded("decoder.", side, ids_, positions_);
     if (config_.positions == SidePositions::kRotary) MakeAngles(positions_, side.most);
     for (int64_t layer = 0; layer < side.layers; ++layer) {
-      b_.SetName(fmt::format("decoder_{}", layer));
       const std::string own = fmt::format("decoder.layer.{}.", layer);
+      if (config_.own_distances) bias = Distances("decoder.", side, positions_, columns, own);
+      b_.SetName(fmt::format("decoder_{}", layer));
       x = Branch(own + "attention_norm", x, [&](Value* into) {
         AttentionParts parts{.q = Queries(own + "query", side, into, true)};
         KeysAndValues made = KeysOf(own + "key", own + "value", side, into, true);
@@ -295,7 +348,7 @@ class SequenceFunction {
       x = Branch(own + "norm", x, [&](Value* into) { return FeedForward(own, side, into); });
     }
     b_.SetName("head");
-    return Logits(config_.final_norms ? Norm("decoder.norm", x) : x);
+    return config_.final_norms ? Norm("decoder.norm", x) : x;
   }
 
   Value* Logits(Value* x) {
@@ -324,12 +377,14 @@ class SequenceFunction {
     Value* table = layers_.Needed(own + "tokens.weight", {side.vocabulary, side.width});
     Value* x = Rows(b_, table, ids);
     if (config_.embedding_scale != 1) x = Binary(b_, "mul", x, config_.embedding_scale);
+    const bool norm_first = config_.positions_after_norm && own == "decoder.";
+    if (norm_first) x = Norm(own + "embedding_norm", x);
     if (Value* positions = PositionTable(own, side)) {
       Value* rows =
           config_.position_offset == 0 ? at : Binary(b_, "add", at, config_.position_offset);
       x = Binary(b_, "add", x, Expanded(b_, Rows(b_, positions, rows), {0}));
     }
-    return config_.normed_embeddings ? Norm(own + "embedding_norm", x) : x;
+    return config_.normed_embeddings && !norm_first ? Norm(own + "embedding_norm", x) : x;
   }
 
   // Returns [rows, width], or null if the model has no such table.
@@ -365,14 +420,17 @@ class SequenceFunction {
     return Tensor::Of<float>({rows, width}, table);
   }
 
-  // Returns the bias of scores by distance [1, heads, queries, keys]; null if there is none.
-  Value* Distances(const std::string& own, const Side& side, Value* queries, Value* keys) {
+  // Returns the bias of scores by distance [1, heads, queries, keys]; null if there is none. The table
+  // is that of `layer`, or else of all layers.
+  Value* Distances(const std::string& own, const Side& side, Value* queries, Value* keys,
+                   const std::string& layer = "") {
     if (config_.positions != SidePositions::kDistances) return nullptr;
     b_.SetName("distances");
     const int64_t most = side.most;
     Value* apart = Binary(b_, "sub", Expanded(b_, queries, {1}), Expanded(b_, keys, {0}));
     apart = Binary(b_, "add", apart, most - 1);
-    Value* bias = layers_.Needed(own + "distances.weight", {config_.buckets, side.heads});
+    Value* bias = layers_.Needed((layer.empty() ? own : layer) + "distances.weight",
+                                 {config_.buckets, side.heads});
     Value* rows =
         Rows(b_, bias,
              b_.Const(BiasBuckets(most, config_.buckets, config_.max_distance, own == "decoder.")));
@@ -448,6 +506,8 @@ class SequenceFunction {
   Value* positions_ = nullptr;                 // int32 [S]
   Value* past_ = nullptr;                      // int32 [1]: the number of past tokens
   Value* seen_ = nullptr;                      // bool [1, 1, 1, I]
+  Value* input_ids_ = nullptr;                 // of the encoder
+  std::vector<Value*> encoder_states_;         // before each layer, and the last
   Value *cosine_ = nullptr, *sine_ = nullptr;  // [1, tokens, half of the rotated dimensions]
 };
 
@@ -531,12 +591,16 @@ EncoderDecoderConfig CheckedEncoderDecoder(const EncoderDecoderConfig& given) {
     CheckSide(config, config.encoder, false);
   }
   // Sines are constants.
-  constexpr int64_t kMostSines = int64_t{1} << 27;
+  constexpr int64_t kMostSines = int64_t{1} << 24;
+  auto check_sines = [](int64_t positions, int64_t dims) {
+    if (dims > kMostSines / positions)
+      throw Error("resource-limit", "the model has {} positions of {} dimensions", positions, dims);
+  };
   if (config.positions == SidePositions::kHalves || config.positions == SidePositions::kFairseq)
     for (const Side* side : {&config.encoder, &config.decoder})
-      if (side->width > kMostSines / (side->most + config.position_offset))
-        throw Error("resource-limit", "the model has {} positions of {} dimensions", side->most,
-                    side->width);
+      if (side->most > 0) check_sines(side->most + config.position_offset, side->width);
+  if (config.head == SequenceHead::kSound)
+    CheckNumber("dimensions of a projected hidden state", config.projected, 1, kMostNumber);
   if (config.input == EncoderInput::kMel) CheckNumber("mel bands", config.bands, 1, 1 << 12);
   if (config.mel) {
     // The window is transformed by a table of its square.
@@ -552,9 +616,11 @@ EncoderDecoderConfig CheckedEncoderDecoder(const EncoderDecoderConfig& given) {
     CheckNumber("tokens of the largest distance", config.max_distance, config.buckets / 2 + 1,
                 kMostNumber);
   }
-  if (config.positions == SidePositions::kRotary)
+  if (config.positions == SidePositions::kRotary) {
     for (const Side* side : {&config.encoder, &config.decoder})
       CheckNumber("rotated dimensions of a head", config.rotary_size, 2, side->head_dim);
+    check_sines(config.decoder.most, config.rotary_size);
+  }
   if (!(config.epsilon >= 0) || !std::isfinite(config.epsilon))
     throw Error("bad-file", "the epsilon of norms is {}", config.epsilon);
   return config;
@@ -566,8 +632,10 @@ Program BuildEncoderDecoder(const EncoderDecoderConfig& given, const NetworkWeig
   const PackageSizes sizes = SizesOf(options, config);
   Program program(&Ops());
   SequenceFunction(config, weights, sizes, program, "main", diagnostics).BuildMain();
-  SequenceFunction(config, weights, sizes, program, "encode", diagnostics).BuildEncode();
-  SequenceFunction(config, weights, sizes, program, "decode", diagnostics).BuildDecode();
+  if (config.head == SequenceHead::kTokens) {
+    SequenceFunction(config, weights, sizes, program, "encode", diagnostics).BuildEncode();
+    SequenceFunction(config, weights, sizes, program, "decode", diagnostics).BuildDecode();
+  }
   if (config.mel)
     SequenceFunction(config, weights, sizes, program, "features", diagnostics).BuildFeatures();
   return program;

@@ -26,6 +26,14 @@
 //             states   keyCache, valueCache fp16 [layers, 1, key/value heads, C, head dimension]
 //             outputs  logits fp32 [1, S, vocabulary]
 //   features  for kMel: input_values fp32 [1, samples] -> input_features
+//
+// Without a head that predicts tokens there are only `main` and `features`; the outputs of main are
+//
+//   kHidden    last_hidden_state fp32 [1, S, W], encoder_last_hidden_state
+//   kSequence  logits fp32 [1, labels], encoder_last_hidden_state. The decoder reads the encoder's
+//              tokens after `start`; the hidden state at the last `end` is classified.
+//   kSpans     start_logits and end_logits fp32 [1, I], encoder_last_hidden_state; as kSequence
+//   kSound     logits fp32 [1, labels], from the mean of the encoder's hidden states
 #pragma once
 
 #include <cstdint>
@@ -56,10 +64,14 @@ struct EncoderDecoderConfig {
     kRotary,     // the first dimensions of queries and keys are rotated, adjacent ones in pairs
   } positions = Positions::kTable;
   int64_t position_offset = 0;  // the row of the first token
+  bool own_distances = false;   // kDistances: each layer has its own table (UMT5)
+  enum class Head : uint8_t { kTokens, kHidden, kSequence, kSpans, kSound } head = Head::kTokens;
   NormKind norm = NormKind::kLayer;
   bool pre_norms = false;    // norms of inputs of the branches; otherwise of their outputs' sum
   bool final_norms = false;  // of encoder and decoder
   bool normed_embeddings = false;
+  bool positions_after_norm = false;  // those of the decoder, if its embeddings are normed
+  bool weighted_layers = false;       // kSound: a weighted sum of all hidden states is read
   double embedding_scale = 1;
   double attention_scale = 0;  // 0: 1 / sqrt(head dimension)
   double logit_scale = 1;
@@ -73,6 +85,8 @@ struct EncoderDecoderConfig {
     Activation activation = Activation::kGelu;
     bool gated = false;
   } encoder, decoder;
+  int32_t start = 0, end = 0;              // kSequence, kSpans: tokens
+  int64_t projected = 0;                   // kSound: the width of the layer before the mean
   int64_t bands = 0;                       // kMel
   std::optional<MelSpectrogram> mel = {};  // kMel: the function `features`
   int64_t buckets = 0, max_distance = 0;   // kDistances
@@ -95,6 +109,8 @@ struct EncoderDecoderConfig {
 //   encoder.conv1 encoder.conv2 encoder.conv3 encoder.conv_norm
 //   projection  of the encoder's hidden states, if widths differ
 //   lm.dense lm.norm output
+//   head.dense head.output  head.projection  layer_weights (no suffix)
+//   SIDE.layer.N.distances with own_distances
 
 // Returns the configuration with the sizes that follow from others. Error "bad-file" for inconsistent
 // numbers.

@@ -48,15 +48,20 @@ class SpeechEncoder {
     Value* features = Transposed(b_, Features(Expanded(b_, input, {1})), {0, 2, 1});
     b_.SetName("projection");
     if (config_.normed_features) features = Norm("projection.norm", features);
-    Value* x = layers_.Linear("projection", features, config_.width);
-    x = Binary(b_, "add", x, Positions(x));
+    Value* x = features;
+    // SEW projects only features of another width.
+    if (config_.squeeze == 1 || layers_.Has("projection.weight"))
+      x = layers_.Linear("projection", features, config_.width);
+    Value* frames = x;
+    x = WithPositions(x);
     if (!config_.pre_norms) x = Norm("norm", x);
     if (config_.gated_distances) MakeDistances(x);
     std::vector<Value*> states = {x};
     for (int64_t layer = 0; layer < config_.layers; ++layer) states.push_back(x = Layer(layer, x));
     if (config_.pre_norms) states.back() = x = Norm("norm", x);
-    x = ShortenedOutput(x);
-    Finish(config_.weighted_layers ? Weighted(states) : x, features);
+    x = ShortenedOutput(AllFrames(x, frames));
+    if (config_.weighted_layers) x = WeightedSum(b_, layers_, "layer_weights", states);
+    Finish(x, features);
     return std::move(program_);
   }
 
@@ -93,7 +98,59 @@ class SpeechEncoder {
     return x;
   }
 
-  // The positions are a convolution of the features themselves: [1, F, W].
+  // Adds the positions to the frames x, or to their means.
+  Value* WithPositions(Value* x) {
+    if (config_.position_layers > 0) {
+      Value* y = x;
+      for (int64_t layer = 0; layer < config_.position_layers; ++layer)
+        y = PlainPositions(layer, y);
+      return Binary(b_, "add", x, y);
+    }
+    Value* positions = Positions(x);
+    if (config_.squeeze == 1) return Binary(b_, "add", x, positions);
+    b_.SetName("squeezed");
+    Value* means = b_.Make("avg_pool", {{"x", Transposed(b_, x, {0, 2, 1})},
+                                        {"kernel_sizes", Ints({config_.squeeze})},
+                                        {"strides", Ints({config_.squeeze})},
+                                        {"pad_type", "valid"},
+                                        {"exclude_padding_from_average", true}});
+    means = Transposed(b_, means, {0, 2, 1});
+    return Binary(b_, "add", means, FirstRows(positions, means));
+  }
+  // The first rows of x [1, M, W], as many as y [1, N, W] has.
+  Value* FirstRows(Value* x, Value* y) {
+    return b_.Make("gather", {{"x", x}, {"indices", IndicesOf(b_, y, 1)}, {"axis", 1}});
+  }
+  // Makes `squeeze` frames of each, and zeros of those that it left out.
+  Value* AllFrames(Value* x, Value* frames) {
+    if (config_.squeeze == 1) return x;
+    b_.SetName("upsample");
+    x = layers_.Linear("upsample", x, config_.squeeze * config_.width);
+    x = Reshaped(b_, Activate(b_, config_.feature_activation, x), {1, -1, config_.width});
+    const Dims rest = {1, config_.squeeze - 1, config_.width};
+    x = Concat(b_, {x, b_.Const(Tensor::Full(DType::kFp32, rest, 0))}, 1);
+    return FirstRows(x, frames);
+  }
+  Value* PlainPositions(int64_t layer, Value* x) {
+    constexpr double kEpsilon = 1e-5;  // of torch.nn.LayerNorm
+    const std::string own = fmt::format("positions.{}.conv", layer);
+    b_.SetName(fmt::format("positions_{}", layer));
+    const int64_t taps = config_.position_taps;
+    Value* y = Convolved(b_, layers_, own, Transposed(b_, x, {0, 2, 1}),
+                         {.channels = config_.width,
+                          .taps = taps,
+                          .padding = taps / 2,
+                          .groups = config_.position_groups});
+    y = Transposed(b_, y, {0, 2, 1});
+    if (taps % 2 == 0) y = FirstRows(y, x);  // an even kernel gives one frame too many
+    Value* centred = Binary(b_, "sub", y, Mean(b_, y, {2}));
+    Value* variance = Mean(b_, Binary(b_, "mul", centred, centred), {2});
+    y = Binary(b_, "mul", centred, InverseRoot(b_, variance, kEpsilon));
+    return Activate(b_, config_.feature_activation, y);
+  }
+
+  // The positions are a convolution of the features themselves: [1, F, W], or [1, F / squeeze, W] and
+  // perhaps some more.
   Value* Positions(Value* x) {
     b_.SetName("positions");
     const int64_t taps = config_.position_taps, groups = config_.position_groups;
@@ -110,10 +167,14 @@ class SpeechEncoder {
       weight = layers_.Needed("positions.conv.weight", dims);
     }
     y = Convolved(b_, weight, layers_.Optional("positions.conv.bias", {config_.width}), y,
-                  {.channels = config_.width, .taps = taps, .padding = taps / 2, .groups = groups});
+                  {.channels = config_.width,
+                   .taps = taps,
+                   .stride = config_.squeeze,
+                   .padding = taps / 2,
+                   .groups = groups});
     y = Transposed(b_, y, {0, 2, 1});
     // An even kernel gives one frame too many.
-    if (taps % 2 == 0) {
+    if (taps % 2 == 0 && config_.squeeze == 1) {
       y = b_.Make("slice_by_index", {{"x", y},
                                      {"begin", Ints({0, 0, 0})},
                                      {"end", Ints({0, -1, 0})},
@@ -209,17 +270,31 @@ class SpeechEncoder {
     return Transposed(b_, x, {0, 2, 1});
   }
 
-  Value* Weighted(const std::vector<Value*>& states) {
-    b_.SetName("layer_weights");
-    const auto count = static_cast<int64_t>(states.size());
-    Value* shares =
-        b_.Make("softmax", {{"x", layers_.Needed("layer_weights", {count})}, {"axis", -1}});
-    Value* sum = nullptr;
-    for (int64_t i = 0; i < count; ++i) {
-      Value* part = Binary(b_, "mul", states[static_cast<size_t>(i)], Element(b_, shares, i, 0));
-      sum = sum ? Binary(b_, "add", sum, part) : part;
+  // A time-delay network: convolutions whose matrices have a tap after another. [1, channels, frames]
+  Value* Delayed(Value* x) {
+    const auto& rows = config_.delays;
+    x = layers_.Linear("head.projection", x, rows[0].channels);
+    x = Transposed(b_, x, {0, 2, 1});
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const int64_t in = rows[i > 0 ? i - 1 : 0].channels, taps = rows[i].taps;
+      const std::string own = fmt::format("head.delays.{}", i);
+      Value* weight = layers_.Needed(own + ".weight", {rows[i].channels, taps * in});
+      weight = Transposed(b_, Reshaped(b_, weight, {rows[i].channels, taps, in}), {0, 2, 1});
+      Value* bias = layers_.Optional(own + ".bias", {rows[i].channels});
+      x = Convolved(b_, weight, bias, x,
+                    {.channels = rows[i].channels, .taps = taps, .dilation = rows[i].stride});
+      x = Activate(b_, Activation::kRelu, x);
     }
-    return sum;
+    return x;
+  }
+  // The means of channels over time, then their deviations, which are those of a sample.
+  Value* Statistics(Value* x) {
+    Value* mean = Mean(b_, x, {2});
+    Value* centred = Binary(b_, "sub", x, mean);
+    Value* sum = Reduced(b_, "reduce_sum", Binary(b_, "mul", centred, centred), {2}, false);
+    Value* count = b_.Cast(DimOf(b_, x, 2), DType::kFp32);
+    Value* variance = Binary(b_, "real_div", sum, Binary(b_, "sub", count, 1.0));
+    return Concat(b_, {Squeezed(b_, mean, {2}), b_.Make("sqrt", {{"x", variance}})}, 1);
   }
 
   void Finish(Value* x, Value* features) {
@@ -245,6 +320,11 @@ class SpeechEncoder {
         x = layers_.Linear("head.projection", x, config_.projected);
         x = Reduced(b_, "reduce_mean", x, {1}, false);
         add(layers_.Linear("head", x, config_.labels), "logits");
+        break;
+      case Head::kSpeaker:
+        x = layers_.Linear("head.embedding", Statistics(Delayed(x)), config_.embedding);
+        add(layers_.Linear("head", x, config_.embedding), "logits");
+        add(x, "embeddings");
         break;
     }
     main_->body.SetOutputs(outputs);
@@ -279,7 +359,18 @@ void CheckSpeechNumbers(const SpeechEncoderConfig& config) {
   check("dimensions of a feed-forward layer", config.feed_forward, 1, kMost);
   check("taps of positions", config.position_taps, 1, 1 << 16);
   check("groups of positions", config.position_groups, 1, config.width);
+  check("convolutions of positions", config.position_layers, 0, 64);
+  check("frames that become one", config.squeeze, 1, 64);
   check("output adapters", config.output_adapters, 0, 64);
+  if (config.head == SpeechEncoderConfig::Head::kSpeaker) {
+    check("convolutions before the embedding", static_cast<int64_t>(config.delays.size()), 1, 64);
+    for (const SpeechEncoderConfig::Convolution& row : config.delays) {
+      check("channels of a convolution", row.channels, 1, kMost);
+      check("taps of a convolution", row.taps, 1, 1 << 10);
+      check("dilations of a convolution", row.stride, 1, 1 << 10);
+    }
+    check("dimensions of an embedding", config.embedding, 1, kMost);
+  }
   if (config.output_adapters > 0) {
     check("taps of an output adapter", config.output_taps, 1, 1 << 16);
     check("frames between the outputs of an output adapter", config.output_stride, 1, 1 << 16);
@@ -300,8 +391,22 @@ void CheckSpeechNumbers(const SpeechEncoderConfig& config) {
 
 }  // namespace
 
-int64_t LeastSamples(const std::vector<SpeechEncoderConfig::Convolution>& convolutions) {
-  int64_t count = 1;
+Value* WeightedSum(Builder& b, Layers& layers, const std::string& name,
+                   const std::vector<Value*>& states) {
+  b.SetName("layer_weights");
+  const auto count = static_cast<int64_t>(states.size());
+  Value* shares = b.Make("softmax", {{"x", layers.Needed(name, {count})}, {"axis", -1}});
+  Value* sum = nullptr;
+  for (int64_t i = 0; i < count; ++i) {
+    Value* part = Binary(b, "mul", states[static_cast<size_t>(i)], Element(b, shares, i, 0));
+    sum = sum ? Binary(b, "add", sum, part) : part;
+  }
+  return sum;
+}
+
+int64_t LeastSamples(const std::vector<SpeechEncoderConfig::Convolution>& convolutions,
+                     int64_t frames) {
+  int64_t count = frames;
   for (auto row = convolutions.rbegin(); row != convolutions.rend(); ++row) {
     count = (count - 1) * row->stride + row->taps;
     if (count > kMostSamples)
@@ -333,7 +438,12 @@ Symbol PackagedSamples(const ImportOptions& options, int64_t least) {
 Program BuildSpeechEncoder(const SpeechEncoderConfig& config, const NetworkWeights& weights,
                            const ImportOptions& options, Diagnostics& diagnostics) {
   CheckSpeechNumbers(config);
-  const Symbol samples = PackagedSamples(options, LeastSamples(config.convolutions));
+  // The deviation of a sample needs two frames.
+  int64_t frames = config.squeeze;
+  if (config.head == SpeechEncoderConfig::Head::kSpeaker)
+    for (frames = 2; const SpeechEncoderConfig::Convolution& row : config.delays)
+      frames += (row.taps - 1) * row.stride;
+  const Symbol samples = PackagedSamples(options, LeastSamples(config.convolutions, frames));
   return SpeechEncoder(config, weights, samples, diagnostics).Build();
 }
 

@@ -1,5 +1,5 @@
 // lib/networks/speech_encoder.h - a builder for encoders of speech that read samples (wav2vec 2.0 and
-// its relatives HuBERT and WavLM), from flags, sizes and weights.
+// its relatives HuBERT, WavLM, data2vec and SEW), from flags, sizes and weights.
 //
 // Ports of the function `main`. Letters of shapes: N samples at 16 kHz, F frames, W the width, L labels.
 //
@@ -9,6 +9,7 @@
 //                       convolution]
 //            kFrames    logits [1, F, L]: of CTC, or of a classifier of frames
 //            kSequence  logits [1, L]
+//            kSpeaker   logits and embeddings [1, L], of a speaker
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,7 @@ struct SpeechEncoderConfig {
   // Scores have a bias by buckets of distances, which a gate per query scales (WavLM).
   bool gated_distances = false;
   bool weighted_layers = false;  // the head reads a weighted sum of all hidden states
-  enum class Head : uint8_t { kHidden, kFrames, kSequence } head = Head::kHidden;
+  enum class Head : uint8_t { kHidden, kFrames, kSequence, kSpeaker } head = Head::kHidden;
   Activation activation = Activation::kGelu, feature_activation = Activation::kGelu;
   // Numbers.
   struct Convolution {
@@ -46,11 +47,18 @@ struct SpeechEncoderConfig {
   std::vector<Convolution> convolutions;
   int64_t layers = 0, width = 0, heads = 0, feed_forward = 0;
   int64_t position_taps = 0, position_groups = 0;
+  // As many convolutions of positions, each with a norm without weights (data2vec); 0: one.
+  int64_t position_layers = 0;
+  // The layers see the mean of so many frames, and the output has all frames again (SEW).
+  int64_t squeeze = 1;
   int64_t adapter = 0;          // width of the adapter after each feed-forward layer; 0: none
   int64_t output_adapters = 0;  // number of convolutions after the layers, which shorten the output
   int64_t output_taps = 3, output_stride = 2, output_width = 0;
   int64_t labels = 0;     // kFrames, kSequence
   int64_t projected = 0;  // kSequence: the width of the layer before the mean
+  // kSpeaker: convolutions of frames before their mean and deviation, and the size of an embedding.
+  std::vector<Convolution> delays;  // the strides are dilations
+  int64_t embedding = 0;
   int64_t buckets = 0, max_distance = 0;
   double epsilon = 1e-5;
 };
@@ -59,18 +67,24 @@ struct SpeechEncoderConfig {
 //
 //   features.N.conv features.N.norm  projection.norm projection
 //   positions.conv (or .weight_g and .weight_v), positions.norm with .running_mean, .running_var
+//   positions.N.conv with position_layers; upsample
 //   norm masked
 //   layer.N.{query,key,value,attention,attention_norm,up,down,norm}
 //   layer.N.adapter.{norm,down,up}  layer.N.gate  layer.N.gate_scale (no suffix)
 //   distances
 //   output.projection output.norm output.N
-//   layer_weights (no suffix)  head  head.projection
+//   layer_weights (no suffix)  head  head.projection  head.delays.N  head.embedding
 
 // Returns the sizes of N in a package: those of --dim samples=..., or else from one frame to 30
 // seconds. Errors "usage", "bad-name".
 Symbol PackagedSamples(const ImportOptions& options, int64_t least);
-// The number of samples that gives one frame.
-int64_t LeastSamples(const std::vector<SpeechEncoderConfig::Convolution>& convolutions);
+// The number of samples that gives so many frames.
+int64_t LeastSamples(const std::vector<SpeechEncoderConfig::Convolution>& convolutions,
+                     int64_t frames = 1);
+
+// Returns the sum of hidden states, weighted by the softmax of the tensor `name` [states].
+Value* WeightedSum(Builder& b, Layers& layers, const std::string& name,
+                   const std::vector<Value*>& states);
 
 // Errors "missing-tensor" and "bad-tensor" give the tensor's name in the source; "bad-file" for
 // inconsistent numbers.

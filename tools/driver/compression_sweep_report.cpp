@@ -8,7 +8,6 @@
 namespace mlc::driver {
 
 using report::Cell;
-using report::Check;
 using report::Mark;
 using report::Quantity;
 
@@ -40,15 +39,15 @@ report::Chart ErrorChart(const CompressionSweepResult& result) {
   return chart;
 }
 
-Check CheckOf(const CompressionSweepRow& row, const std::string& model) {
-  Check check{Check::Outcome::kPassed, model, row.scheme};
+report::Check CheckOf(const CompressionSweepRow& row, const std::string& model) {
+  report::Check check{report::Check::Outcome::kPassed, model, row.scheme};
   if (row.times) check.milliseconds = row.times->p50;
   if (!row.errors.empty()) {
-    check.outcome = Check::Outcome::kError;
+    check.outcome = report::Check::Outcome::kError;
     check.text = WithFlags(row.errors[0].text());
     return check;
   }
-  if (!row.within) check.outcome = Check::Outcome::kFailed;
+  if (!row.within) check.outcome = report::Check::Outcome::kFailed;
   check.text = fmt::format("{} {:.2g}{}", row.text ? "mean divergence" : "max error",
                            ErrorOf(row).value_or(0), row.within ? "" : ", over the budget");
   return check;

@@ -1,6 +1,7 @@
 #include "tools/driver/generate.h"
 
 #include "tools/driver/conversation.h"
+#include "tools/driver/ctc_transcriber.h"
 #include "tools/driver/picture_tokens.h"
 #include "tools/driver/sequence_generator.h"
 
@@ -26,6 +27,9 @@ GenerateResult Generate(const std::filesystem::path& model, const ModelOptions& 
                         const GenerateOptions& options, Diagnostics& diagnostics) {
   auto loaded = std::make_unique<Model>(model, ForPicture(load, options.picture), diagnostics);
   if (IsEncoderDecoder(*loaded->program())) return GenerateSequence(*loaded, options, diagnostics);
+  if (IsCtcTranscriber(*loaded->program()) && !options.audio.empty())
+    return TranscribeByCtc(*loaded, options);
+  if (options.beams) throw Error("usage", "--beams: the model is no encoder-decoder");
   if (!options.has_prompt && options.tokens.empty())
     throw Error("usage", "{}: the model is no encoder-decoder",
                 options.audio.empty() ? "--picture" : "--audio")

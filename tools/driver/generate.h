@@ -30,6 +30,7 @@ struct GenerateOptions {
   // generate times.
   std::string language, task;
   bool timestamps = false;
+  std::optional<int64_t> beams;  // of an encoder-decoder; absent: num_beams of the model
   // Formats the prompt as a user message with the model's chat template, or with that in a file, and
   // further variables of it (JSON).
   bool chat = false;

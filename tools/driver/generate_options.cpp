@@ -25,6 +25,10 @@ std::vector<Option> GenerateTable(GenerateOptions& into) {
             "maximum number of tokens to generate, also after --tokens (default: until the model "
             "ends the text or the context is full)",
             [&into](const std::string& text) { into.most = ParseInt("--generate", text); }}),
+       {"--beams", "N",
+        "number of beams of an encoder-decoder's search (default: num_beams of the model; 1: the "
+        "likeliest token at each step)",
+        [&into](const std::string& text) { into.beams = ParseInt("--beams", text); }},
        Common({"--chat", "",
                "treat the prompt as a user message and apply the model's chat template; without a "
                "prompt, hold a conversation",

@@ -46,16 +46,23 @@ std::map<std::string, int32_t> NamedTokens(const Config& json, const std::string
   return tokens;
 }
 
+// A forced token is chosen whatever the other rules say.
 void ForbidAllBut(std::span<const int32_t> left, std::span<float> logits) {
-  std::vector<float> kept;
-  for (int32_t token : left)
-    kept.push_back(static_cast<size_t>(token) < logits.size() ? logits[static_cast<size_t>(token)]
-                                                              : kNever);
   std::ranges::fill(logits, kNever);
-  for (size_t i = 0; i < left.size(); ++i)
-    if (static_cast<size_t>(left[i]) < logits.size())
-      // A forced token is chosen whatever the other rules say.
-      logits[static_cast<size_t>(left[i])] = std::isinf(kept[i]) ? 0 : kept[i];
+  for (int32_t token : left)
+    if (static_cast<size_t>(token) < logits.size()) logits[static_cast<size_t>(token)] = 0;
+}
+
+GenerationSettings::EarlyStopping EarlyStoppingOf(const Config& json) {
+  using Early = GenerationSettings::EarlyStopping;
+  const std::string key = "early_stopping";
+  if (json.kind(key) != Config::Kind::kText)
+    return json.Bool(key, false) ? Early::kYes : Early::kNo;
+  if (json.Text(key) != "never")
+    throw Error("bad-file", "\"{}\" is \"{}\"", key, json.Text(key))
+        .At({json.file(), fmt::format("key \"{}\"", key)})
+        .Expected("true, false or \"never\"");
+  return Early::kNever;
 }
 
 void ForbidTokens(std::span<const int32_t> tokens, std::span<float> logits) {
@@ -71,14 +78,15 @@ void PenaliseRepeated(double penalty, std::span<const int32_t> tokens, std::span
     }
 }
 
-// Forbids tokens that would repeat n tokens.
-void ForbidRepetition(int64_t n, std::span<const int32_t> tokens, std::span<float> logits) {
+// Forbids tokens that would repeat n tokens of `said` at the end of `tokens`.
+void ForbidRepetition(int64_t n, std::span<const int32_t> said, std::span<const int32_t> tokens,
+                      std::span<float> logits) {
   const auto size = static_cast<size_t>(n);
   if (n < 1 || tokens.size() + 1 < size) return;
   const std::span<const int32_t> last = tokens.last(size - 1);
-  for (size_t at = 0; at + size <= tokens.size(); ++at)
-    if (std::ranges::equal(tokens.subspan(at, size - 1), last))
-      ForbidTokens(tokens.subspan(at + size - 1, 1), logits);
+  for (size_t at = 0; at + size <= said.size(); ++at)
+    if (std::ranges::equal(said.subspan(at, size - 1), last))
+      ForbidTokens(said.subspan(at + size - 1, 1), logits);
 }
 
 void ForbidWords(const GenerationSettings& settings, std::span<const int32_t> tokens,
@@ -147,10 +155,14 @@ GenerationSettings SettingsOf(const Program& program) {
     if (json.has("max_new_tokens")) settings.max_new_tokens = json.Int("max_new_tokens");
     if (json.has("min_new_tokens")) settings.min_new_tokens = json.Int("min_new_tokens");
     settings.beams = json.Int("num_beams", 1);
+    if (settings.beams < 1 || settings.beams > kMostBeams)
+      throw Error("bad-file", "\"num_beams\" is {}", settings.beams)
+          .At({json.file(), "key \"num_beams\""})
+          .Expected("1 to {}", kMostBeams);
     settings.length_penalty = json.Number("length_penalty", 1);
-    settings.early_stopping =
-        json.kind("early_stopping") == Config::Kind::kBool && json.Bool("early_stopping");
+    settings.early_stopping = EarlyStoppingOf(json);
     settings.no_repeat_ngram = json.Int("no_repeat_ngram_size", 0);
+    settings.no_repeat_ngram_of_input = json.Int("encoder_no_repeat_ngram_size", 0);
     settings.repetition_penalty = json.Number("repetition_penalty", 1);
     settings.start = TokenOf(json, "decoder_start_token_id");
     if (!settings.start) settings.start = TokenOf(json, "bos_token_id");
@@ -183,7 +195,8 @@ void Forbid(const GenerationSettings& settings, const DecodedSoFar& so_far,
   const auto count = static_cast<int64_t>(so_far.tokens.size());
   if (settings.repetition_penalty != 1)
     PenaliseRepeated(settings.repetition_penalty, so_far.tokens, logits);
-  ForbidRepetition(settings.no_repeat_ngram, so_far.tokens, logits);
+  ForbidRepetition(settings.no_repeat_ngram, so_far.tokens, so_far.tokens, logits);
+  ForbidRepetition(settings.no_repeat_ngram_of_input, so_far.input, so_far.tokens, logits);
   ForbidWords(settings, so_far.tokens, logits);
   const int64_t least = settings.min_new_tokens
                             ? static_cast<int64_t>(so_far.begin) + *settings.min_new_tokens

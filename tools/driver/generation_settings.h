@@ -13,14 +13,19 @@
 
 namespace mlc::driver {
 
+// The largest number of beams.
+inline constexpr int64_t kMostBeams = 256;
+
 struct GenerationSettings {
   int64_t max_length = 20;  // of all tokens of the decoder
   int64_t min_length = 0;
   std::optional<int64_t> max_new_tokens, min_new_tokens;
-  int64_t beams = 1;
+  int64_t beams = 1;  // 1: the likeliest token is chosen at each step
   double length_penalty = 1;
-  bool early_stopping = false;
-  int64_t no_repeat_ngram = 0;
+  // Beam search ends when there are as many results as beams (kYes), or when no beam can become better
+  // than these: at its present length (kNo) or at any (kNever).
+  enum class EarlyStopping : uint8_t { kNo, kYes, kNever } early_stopping = EarlyStopping::kNo;
+  int64_t no_repeat_ngram = 0, no_repeat_ngram_of_input = 0;
   double repetition_penalty = 1;
   std::vector<std::vector<int32_t>> bad_words;
   std::optional<int32_t> start, forced_begin;
@@ -44,9 +49,10 @@ struct DecodedSoFar {
   std::span<const int32_t> tokens;  // those that it began with included
   size_t begin;                     // the number of these
   int64_t max_length;               // of all tokens
+  std::span<const int32_t> input;   // of the encoder
   bool timestamps = false;          // Whisper is to generate times
 };
-// Sets the logits of forbidden tokens to -infinity.
+// Sets the logits of forbidden tokens to -infinity, and those of forced ones to 0.
 void Forbid(const GenerationSettings& settings, const DecodedSoFar& so_far,
             std::span<float> logits);
 

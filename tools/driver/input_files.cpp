@@ -256,4 +256,22 @@ Error NoImageInput(const fs::path& model, const Function& function) {
       array, kProcessor);
 }
 
+std::vector<float> ReadMonoSound(const fs::path& path, int64_t rate) {
+  const media::Sound sound = media::ReadSound(path);
+  if (sound.rate != rate)
+    throw Error("bad-input", "the sound has {} samples per second", sound.rate)
+        .At({path.string(), ""})
+        .Expected("{}", rate)
+        .Help("convert it: ffmpeg -i {} -ar {} -ac 1 OUT.wav", path.string(), rate);
+  const Pin<float> all = sound.samples.data<float>();
+  const int64_t channels = sound.samples.rank() == 1 ? 1 : sound.samples.dims()[0],
+                count = sound.samples.dims().back();
+  std::vector<float> samples(static_cast<size_t>(count), 0);
+  for (int64_t c = 0; c < channels; ++c)
+    for (int64_t i = 0; i < count; ++i)
+      samples[static_cast<size_t>(i)] +=
+          all[static_cast<size_t>(c * count + i)] / static_cast<float>(channels);
+  return samples;
+}
+
 }  // namespace mlc::driver

@@ -38,4 +38,8 @@ Tensor ReadInput(const std::filesystem::path& path, const Port& port, const Valu
 // instead, and what the folder of a source model lacks.
 Error NoImageInput(const std::filesystem::path& model, const Function& function);
 
+// Reads the samples of a sound of one channel, or the mean of all channels. Error "bad-input" for a
+// sound of another rate.
+std::vector<float> ReadMonoSound(const std::filesystem::path& path, int64_t rate);
+
 }  // namespace mlc::driver

@@ -7,9 +7,9 @@
 #include <cmath>
 
 #include "frontends/safetensors/encoder_decoders.h"
-#include "lib/media/sound.h"
 #include "lib/support/milliseconds.h"
 #include "lib/text/tokenizer.h"
+#include "tools/driver/beam_search.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/input_files.h"
 #include "tools/driver/supplied_tensors.h"
@@ -38,23 +38,19 @@ const Value* PartInput(const Function& function, std::string_view name) {
   return nullptr;
 }
 
-// Reads a sound of one channel, or the mean of all channels.
-std::vector<float> MonoSamples(const fs::path& path) {
-  const media::Sound sound = media::ReadSound(path);
-  if (sound.rate != kSampleRate)
-    throw Error("bad-input", "the sound has {} samples per second", sound.rate)
-        .At({path.string(), ""})
-        .Expected("{}", kSampleRate)
-        .Help("convert it: ffmpeg -i {} -ar {} -ac 1 OUT.wav", path.string(), kSampleRate);
-  const Pin<float> all = sound.samples.data<float>();
-  const int64_t channels = sound.samples.rank() == 1 ? 1 : sound.samples.dims()[0],
-                count = sound.samples.dims().back();
-  std::vector<float> samples(static_cast<size_t>(count), 0);
-  for (int64_t c = 0; c < channels; ++c)
-    for (int64_t i = 0; i < count; ++i)
-      samples[static_cast<size_t>(i)] +=
-          all[static_cast<size_t>(c * count + i)] / static_cast<float>(channels);
-  return samples;
+GenerationSettings WithOptions(GenerationSettings settings, const GenerateOptions& options) {
+  if (options.beams) settings.beams = *options.beams;
+  return settings;
+}
+
+// Returns the logarithms of the probabilities that logits stand for.
+std::vector<float> LogProbabilities(std::vector<float> logits) {
+  const float most = *std::ranges::max_element(logits);
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - most);
+  const double whole = most + std::log(sum);
+  for (float& logit : logits) logit = static_cast<float>(logit - whole);
+  return logits;
 }
 
 class SequenceGenerator {
@@ -66,7 +62,7 @@ class SequenceGenerator {
         encode_(*SequencePart(*model.program(), "encode")),
         decode_(*SequencePart(*model.program(), "decode")),
         features_(SequencePart(*model.program(), "features")),
-        settings_(SettingsOf(*model.program())) {
+        settings_(WithOptions(SettingsOf(*model.program()), options)) {
     CheckOptions();
     if (!options.tokenizer.empty() || options.has_prompt) {
       tokenizer_.emplace(
@@ -95,7 +91,7 @@ class SequenceGenerator {
              result);
       Decode({Start()}, false, result);
     } else {
-      result.prompt_tokens = InputTokens();
+      result.prompt_tokens = input_ = InputTokens();
       Encode({{"input_ids",
                Tensor::Of<int32_t>({1, std::ssize(result.prompt_tokens)}, result.prompt_tokens)}},
              result);
@@ -123,6 +119,8 @@ class SequenceGenerator {
                                  : "pictures: pass --picture FILE");
     if (options_.most && *options_.most < 1)
       throw Error("usage", "--generate: expected at least one token");
+    if (options_.beams && (*options_.beams < 1 || *options_.beams > kMostBeams))
+      throw Error("usage", "--beams {}: expected 1 to {}", *options_.beams, kMostBeams);
     if (options_.sampling.temperature > 0)
       throw Error("usage", "--temperature: an encoder-decoder generates the likeliest tokens");
     for (const auto& [option, given] : {std::pair{"--language", !options_.language.empty()},
@@ -174,11 +172,24 @@ class SequenceGenerator {
     return *settings_.start;
   }
 
-  // Processes tokens after those processed since Forget, and returns the logits of the last one.
-  std::vector<float> Append(std::span<const int32_t> tokens) {
-    const int64_t count = std::ssize(tokens), end = processed_ + count;
+  // What the decoder keeps of the tokens that it has seen.
+  struct Cache {
+    std::unique_ptr<runtime::ModelState> state;
+    int64_t tokens = 0;
+  };
+  Cache Empty() const { return {decoder_->NewState()}; }
+  Cache Copied(const Cache& cache) const {
+    Cache copy{decoder_->NewState(), cache.tokens};
+    copy.state->Write(cache.state->Read());
+    return copy;
+  }
+
+  // Processes those of `tokens` that the cache has not seen, and returns the logits of the last one.
+  std::vector<float> Append(std::span<const int32_t> tokens, Cache& cache) {
+    const int64_t end = std::ssize(tokens), count = end - cache.tokens;
     const Value& ids = *PartInput(decode_, "input_ids");
     const int64_t vocabulary = decode_.body.outputs()[0]->type.shape[2].constant();
+    tokens = tokens.last(static_cast<size_t>(count));
     for (int32_t token : tokens)
       if (token < 0 || token >= vocabulary)
         throw Error("bad-input", "token {} is not in the vocabulary of the model", token)
@@ -190,84 +201,130 @@ class SequenceGenerator {
         {"cross_values", values_}};
     if (seen_) inputs["attention_mask"] = *seen_;
     const Tensor logits =
-        decoder_->Run(inputs, state_.get()).outputs.at("logits").Cast(DType::kFp32);
-    processed_ = end;
+        decoder_->Run(inputs, cache.state.get()).outputs.at("logits").Cast(DType::kFp32);
+    cache.tokens = end;
     const Pin<float> all = logits.data<float>();
     const float* last = all.data() + (count - 1) * vocabulary;
     return {last, last + vocabulary};
-  }
-  void Forget() {
-    state_ = decoder_->NewState();
-    processed_ = 0;
   }
 
   void Show(GenerateResult& result, const std::string& text) const {
     result.text += text;
     if (options_.show && !text.empty()) options_.show(text);
   }
+  void ShowToken(GenerateResult& result, int32_t token) {
+    Show(result,
+         text_ ? text_->Add(token) : fmt::format("{}{}", result.text.empty() ? "" : " ", token));
+  }
+  void ShowSpoken(GenerateResult& result, int32_t token) {
+    result.tokens.push_back(token);
+    ShowToken(result, token);
+  }
+  bool Interrupted(GenerateResult& result) const {
+    if (!options_.interrupted || !options_.interrupted()) return false;
+    result.finish = GenerateResult::Finish::kInterrupted;
+    result.why = "interrupted";
+    return true;
+  }
+  void Stopped(GenerateResult& result, int32_t token) {
+    if (!text_) ShowToken(result, token);
+    result.finish = GenerateResult::Finish::kStop;
+    result.why = fmt::format("token {}", token);
+  }
 
   // Generates after `begin`.
-  void Decode(std::vector<int32_t> begin, bool timestamps, GenerateResult& result) {
+  void Decode(const std::vector<int32_t>& begin, bool timestamps, GenerateResult& result) {
     const auto context =
         PartInput(decode_, "causal_mask")->type.shape[3].Bounds(decode_.symbols).high;
     const auto first = static_cast<int64_t>(begin.size());
-    int64_t most = settings_.max_length;
-    if (settings_.max_new_tokens) most = first + *settings_.max_new_tokens;
-    if (options_.most) most = first + *options_.most;
-    most = std::min(most, context);
-    if (settings_.beams > 1 && !said_greedy_) {
-      diagnostics_.Note("num_beams is {}: the likeliest token is chosen at each step instead",
-                        settings_.beams);
-      said_greedy_ = true;
-    }
-    std::optional<text::StreamDecoder> decoder;
-    if (tokenizer_) decoder.emplace(*tokenizer_);
-    std::vector<int32_t> tokens = begin;
-    auto show_token = [&](int32_t token) {
-      if (decoder)
-        Show(result, decoder->Add(token));
-      else
-        Show(result, fmt::format("{}{}", result.text.empty() ? "" : " ", token));
-    };
-    if (!decoder)
-      for (int32_t token : begin) show_token(token);
-    Forget();
+    most_ = settings_.max_length;
+    if (settings_.max_new_tokens) most_ = first + *settings_.max_new_tokens;
+    if (options_.most) most_ = first + *options_.most;
+    most_ = std::min(most_, context);
+    text_.reset();
+    if (tokenizer_) text_.emplace(*tokenizer_);
+    if (!text_)
+      for (int32_t token : begin) ShowToken(result, token);
     result.why = "max_length";
     result.finish = GenerateResult::Finish::kLength;
     const Clock::time_point start = Clock::now();
-    size_t pending = tokens.size();
-    while (std::ssize(tokens) < most) {
-      std::vector<float> logits = Append(std::span(tokens).last(pending));
-      Forbid(settings_, {tokens, begin.size(), most, timestamps}, logits);
+    const std::vector<int32_t> tokens = settings_.beams > 1
+                                            ? SearchBeams(begin, timestamps, result)
+                                            : ChooseLikeliest(begin, timestamps, result);
+    if (text_) Show(result, text_->End());
+    result.decode_ms += MillisecondsSince(start);
+    result.sequence.insert(result.sequence.end(), tokens.begin(), tokens.end());
+  }
+
+  std::vector<int32_t> ChooseLikeliest(const std::vector<int32_t>& begin, bool timestamps,
+                                       GenerateResult& result) {
+    std::vector<int32_t> tokens = begin;
+    Cache cache = Empty();
+    while (std::ssize(tokens) < most_) {
+      std::vector<float> logits = Append(tokens, cache);
+      Forbid(settings_, {tokens, begin.size(), most_, input_, timestamps}, logits);
       const auto best = std::ranges::max_element(logits);
       if (std::isnan(*best) || std::isinf(*best))
         throw Error("runtime-failed", "all logits are NaN or -infinity: no token can be chosen");
       const auto token = static_cast<int32_t>(best - logits.begin());
       tokens.push_back(token);
-      pending = 1;
       ++result.decoded;
       if (std::ranges::find(settings_.ends, token) != settings_.ends.end()) {
-        if (!decoder) show_token(token);
-        result.finish = GenerateResult::Finish::kStop;
-        result.why = fmt::format("token {}", token);
+        Stopped(result, token);
         break;
       }
-      result.tokens.push_back(token);
-      show_token(token);
-      if (options_.interrupted && options_.interrupted()) {
-        result.finish = GenerateResult::Finish::kInterrupted;
-        result.why = "interrupted";
-        break;
-      }
+      ShowSpoken(result, token);
+      if (Interrupted(result)) break;
     }
-    if (decoder) Show(result, decoder->End());
-    result.decode_ms += MillisecondsSince(start);
-    result.sequence.insert(result.sequence.end(), tokens.begin(), tokens.end());
+    return tokens;
+  }
+
+  // Shows tokens as soon as all beams agree on them.
+  std::vector<int32_t> SearchBeams(const std::vector<int32_t>& begin, bool timestamps,
+                                   GenerateResult& result) {
+    BeamSearch search(settings_, begin, most_);
+    std::vector<Cache> caches;
+    caches.push_back(Empty());
+    size_t shown = begin.size();
+    auto show = [&](const std::vector<int32_t>& tokens, size_t count) {
+      for (; shown < count; ++shown) ShowSpoken(result, tokens[shown]);
+    };
+    while (!search.done()) {
+      std::vector<std::vector<float>> scores;
+      for (size_t beam = 0; beam < search.beams().size(); ++beam) {
+        const std::vector<int32_t>& tokens = search.beams()[beam].tokens;
+        scores.push_back(LogProbabilities(Append(tokens, caches[beam])));
+        Forbid(settings_, {tokens, begin.size(), most_, input_, timestamps}, scores.back());
+      }
+      search.Step(scores);
+      ++result.decoded;
+      caches = Continued(search.beams(), std::move(caches));
+      if (!search.beams().empty()) show(search.beams()[0].tokens, search.Settled());
+      if (Interrupted(result)) break;
+    }
+    BeamSearch::Hypothesis best = search.Best();
+    show(best.tokens, best.tokens.size());
+    if (best.end) {
+      best.tokens.push_back(*best.end);
+      if (result.finish != GenerateResult::Finish::kInterrupted) Stopped(result, *best.end);
+    }
+    return best.tokens;
+  }
+  // Returns the caches of beams that continue others.
+  std::vector<Cache> Continued(const std::vector<BeamSearch::Beam>& beams,
+                               std::vector<Cache> before) const {
+    std::vector<size_t> uses(before.size());
+    for (const BeamSearch::Beam& beam : beams) ++uses[beam.parent];
+    std::vector<Cache> after;
+    for (const BeamSearch::Beam& beam : beams)
+      after.push_back(--uses[beam.parent] == 0 ? std::move(before[beam.parent])
+                                               : Copied(before[beam.parent]));
+    return after;
   }
 
   // Transcribes a sound: Whisper one window after another.
   void Transcribe(GenerateResult& result) {
-    std::vector<float> samples = MonoSamples(options_.audio);
+    std::vector<float> samples = ReadMonoSound(options_.audio, kSampleRate);
     if (!features_) {
       const Dim& size = PartInput(encode_, "input_values")->type.shape[1];
       const auto [low, high] =
@@ -338,9 +395,9 @@ class SequenceGenerator {
 
   // The likeliest language after the first token.
   int32_t DetectedLanguage() {
-    Forget();
     const int32_t start = Start();
-    const std::vector<float> logits = Append(std::span(&start, 1));
+    Cache cache = Empty();
+    const std::vector<float> logits = Append(std::span(&start, 1), cache);
     const auto* best = &*settings_.languages.begin();
     for (const auto& one : settings_.languages)
       if (static_cast<size_t>(one.second) < logits.size() &&
@@ -358,11 +415,11 @@ class SequenceGenerator {
   const GenerationSettings settings_;
   std::optional<text::Tokenizer> tokenizer_;
   std::unique_ptr<runtime::GuardedModel> encoder_, decoder_, front_end_;
-  std::unique_ptr<runtime::ModelState> state_;
-  int64_t processed_ = 0;
-  std::optional<Tensor> seen_;  // of the encoder's tokens
+  std::optional<text::StreamDecoder> text_;  // of this answer; absent without a tokenizer
+  std::vector<int32_t> input_;               // the encoder's tokens
+  std::optional<Tensor> seen_;               // of these
   Tensor keys_, values_;
-  bool said_greedy_ = false;
+  int64_t most_ = 0;  // tokens of this answer
 };
 
 }  // namespace

@@ -7,7 +7,6 @@
 namespace mlc::driver {
 
 using report::Cell;
-using report::Check;
 using report::Mark;
 using report::Quantity;
 
@@ -56,8 +55,8 @@ report::Document PromptReport(const std::filesystem::path& model, const Generate
         {"answer", result.decode_ms, result.decoded, RateText(DecodeRate(result))});
   document.sections.push_back({"Speed", {std::move(phases)}});
   document.checks = {
-      {result.finish == GenerateResult::Finish::kInterrupted ? Check::Outcome::kSkipped
-                                                             : Check::Outcome::kPassed,
+      {result.finish == GenerateResult::Finish::kInterrupted ? report::Check::Outcome::kSkipped
+                                                             : report::Check::Outcome::kPassed,
        name, "answer", fmt::format("{} tokens, ended by {}", result.tokens.size(), result.why),
        result.prefill_ms + result.decode_ms}};
   return document;
@@ -77,7 +76,7 @@ report::Document PerplexityReport(const std::filesystem::path& model,
     document.facts.push_back(
         {"rate", RateText(1e3 * static_cast<double>(result.text.chunks * result.text.context) /
                           result.ms)});
-  document.checks = {{Check::Outcome::kPassed, name, "perplexity", perplexity, result.ms}};
+  document.checks = {{report::Check::Outcome::kPassed, name, "perplexity", perplexity, result.ms}};
   return document;
 }
 
@@ -105,9 +104,9 @@ report::Document AgreementReport(const std::filesystem::path& source,
     row.push_back(fmt::format("{:.3g}", most));
     row.push_back(ok ? Cell("within the budget", Mark::kGood)
                      : Cell("outside the budget", Mark::kBad));
-    document.checks.push_back({ok ? Check::Outcome::kPassed : Check::Outcome::kFailed, name,
-                               std::string(what),
-                               fmt::format("{}, allowed {:.3g}", row[1].text, most)});
+    document.checks.push_back(
+        {ok ? report::Check::Outcome::kPassed : report::Check::Outcome::kFailed, name,
+         std::string(what), fmt::format("{}, allowed {:.3g}", row[1].text, most)});
   };
   add("perplexity of the source", fmt::format("{:.4f}", figures.reference.perplexity),
       ErrorText(figures.reference.error));
@@ -125,8 +124,9 @@ report::Document AgreementReport(const std::filesystem::path& source,
   document.sections.push_back({"Agreement", {std::move(table)}});
   if (result.tokenizer) {
     const bool ok = result.tokenizer->empty();
-    document.checks.push_back({ok ? Check::Outcome::kPassed : Check::Outcome::kFailed, name,
-                               "tokenizer", ok ? "as the source's" : WithFlags(*result.tokenizer)});
+    document.checks.push_back(
+        {ok ? report::Check::Outcome::kPassed : report::Check::Outcome::kFailed, name, "tokenizer",
+         ok ? "as the source's" : WithFlags(*result.tokenizer)});
     document.facts.push_back({"tokenizer", ok ? Cell("as the source's", Mark::kGood)
                                               : Cell(WithFlags(*result.tokenizer), Mark::kBad)});
   }

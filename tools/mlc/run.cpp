@@ -324,8 +324,8 @@ int RunModel(RunArguments& given, Session& session) {
       (!options.tokens.empty() || !options.picture.empty()) &&
       (continues || IsEncoderDecoder(given.model, options.import)))
     return RunSequence(given.model, options, given.text, given.reports, session);
-  for (const char* option : {"--generate", "--stop", "--temperature", "--top-k", "--top-p",
-                             "--min-p", "--repetition-penalty", "--chat", "--system"})
+  for (const char* option : {"--generate", "--beams", "--stop", "--temperature", "--top-k",
+                             "--top-p", "--min-p", "--repetition-penalty", "--chat", "--system"})
     if (session.given.contains(option))
       throw Error("usage", "{} requires --prompt or --prompt-file", option);
   if (given.models.size() > 1) return RunPair(given, options, session);

@@ -243,7 +243,8 @@ std::vector<Option> TextTable(TextArguments& into) {
         "read the prompt from a file, without the newline at its end (default: none)",
         Into(into.prompt_file)},
        Common({"--audio", "FILE",
-               "sound that Whisper or Moonshine transcribes: a WAV file of 16 kHz "
+               "sound to transcribe (Whisper, Moonshine, wav2vec 2.0 and relatives): a WAV file of "
+               "16 kHz "
                "(default: none)",
                Into(into.generate.audio)}),
        {"--language", "CODE", "language of the sound for Whisper, such as en (default: detected)",
@@ -288,8 +289,8 @@ void CheckText(const TextArguments& text, const Session& session) {
   if (!text.prompted() && !text.conversation() && !session.given.contains("--tokens") &&
       !session.given.contains("--picture"))
     for (const char* option :
-         {"--generate", "--chat", "--system", "--chat-template", "--chat-variables", "--stop",
-          "--temperature", "--top-k", "--top-p", "--min-p", "--repetition-penalty"})
+         {"--generate", "--beams", "--chat", "--system", "--chat-template", "--chat-variables",
+          "--stop", "--temperature", "--top-k", "--top-p", "--min-p", "--repetition-penalty"})
       if (session.given.contains(option))
         throw Error("usage", "{} requires --prompt or --prompt-file{}", option,
                     std::string_view(option) == "--chat" ? "" : ", or --chat");

@@ -156,11 +156,11 @@ def nomic_layers(net, x, mask):
 
 
 def t5_layers(net, x, mask):
-    """Follows Raffel et al. 2020, section 2.1: norms have no mean and no bias, all layers share one table of distances,
-    scores are not scaled."""
-    bias = bucket_bias(net.tensor("encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"), len(x))
+    """Follows Raffel et al. 2020, section 2.1: norms have no mean and no bias, all layers share one table of distances (in UMT5, each has
+    its own), scores are not scaled."""
     for i in range(LAYERS):
-        own = f"encoder.block.{i}.layer."
+        table = f"encoder.block.{i if net.config['model_type'] == 'umt5' else 0}.layer.0.SelfAttention.relative_attention_bias.weight"
+        bias, own = bucket_bias(net.tensor(table), len(x)), f"encoder.block.{i}.layer."
         h = net.rms_norm(own + "0.layer_norm", x)
         q, k, v = (heads_of(net.linear(own + f"0.SelfAttention.{name}", h)) for name in "qkv")
         x = x + net.linear(own + "0.SelfAttention.o", attend(q, k, v, mask, bias, scale=1))
@@ -199,7 +199,7 @@ def gemma_layers(net, x, mask):
 
 def hidden(net, ids, types, mask):
     kind = net.config["model_type"]
-    if kind == "t5":
+    if kind in ("t5", "mt5", "umt5"):
         return t5_layers(net, net.tensor("shared.weight")[ids], mask)
     if kind == "gemma3_text":
         return gemma_layers(net, net.tensor("embed_tokens.weight")[ids], mask)
@@ -281,11 +281,11 @@ def outputs(config, tensors, ids, types, mask):
 # ---- folders
 
 PREFIXES = {"bert": "bert.", "roberta": "roberta.", "xlm-roberta": "roberta.", "distilbert": "distilbert.", "albert": "albert.",
-            "electra": "electra.", "mpnet": "mpnet.", "deberta-v2": "deberta.", "modernbert": "model.", "nomic_bert": "bert.", "t5": "",
+            "electra": "electra.", "mpnet": "mpnet.", "deberta-v2": "deberta.", "modernbert": "model.", "nomic_bert": "bert.", "t5": "", "mt5": "", "umt5": "",
             "gemma3_text": "model."}
 KINDS = {"Bert": "bert", "Roberta": "roberta", "XLMRoberta": "xlm-roberta", "DistilBert": "distilbert", "Albert": "albert",
          "Electra": "electra", "MPNet": "mpnet", "DebertaV2": "deberta-v2", "ModernBert": "modernbert", "NomicBert": "nomic_bert",
-         "T5": "t5", "Gemma3Text": "gemma3_text"}
+         "T5": "t5", "MT5": "mt5", "UMT5": "umt5", "Gemma3Text": "gemma3_text"}
 
 
 def tiny_t5(config, changes):
@@ -299,6 +299,8 @@ def tiny_t5(config, changes):
     for i in range(LAYERS):
         own = f"encoder.block.{i}.layer."
         shape |= {own + f"0.SelfAttention.{name}.weight": (inner, WIDTH) for name in "qkv"}
+        if config["model_type"] == "umt5":
+            shape[own + "0.SelfAttention.relative_attention_bias.weight"] = (32, HEADS)
         shape |= {own + f"{part}.layer_norm.weight": (WIDTH,) for part in (0, 1)}
         shape[own + "0.SelfAttention.o.weight"] = (WIDTH, inner)
         shape |= {own + f"1.DenseReluDense.{name}.weight": (INNER, WIDTH) for name in (("wi_0", "wi_1") if gated else ("wi",))}
@@ -333,10 +335,10 @@ def tiny(architecture, seed=0, **changes):
     family = max((name for name in KINDS if architecture.startswith(name)), key=len)
     kind, head = KINDS[family], architecture[len(family):]
     config = {"architectures": [architecture], "model_type": kind, "vocab_size": VOCABULARY, "pad_token_id": 1}
-    if kind in ("t5", "gemma3_text"):
-        config, shape = (tiny_t5 if kind == "t5" else tiny_gemma)(config, changes)
+    if kind in ("t5", "mt5", "umt5", "gemma3_text"):
+        config, shape = (tiny_gemma if kind == "gemma3_text" else tiny_t5)(config, changes)
         tensors = drawn(shape, seed)
-        if kind == "t5":
+        if kind != "gemma3_text":
             tensors["encoder.embed_tokens.weight"] = tensors["shared.weight"]
         return config, tensors
     shape, prefix = {}, "" if head == "Model" else PREFIXES[kind]

@@ -26,7 +26,8 @@ TINY = [("BertModel", {}), ("BertForMaskedLM", {}), ("BertForSequenceClassificat
         ("ModernBertModel", {}), ("ModernBertForMaskedLM", {}), ("ModernBertForSequenceClassification", {}),
         ("ModernBertForSequenceClassification", {"classifier_pooling": "mean"}), ("ModernBertForTokenClassification", {}),
         ("ModernBertForQuestionAnswering", {}), ("NomicBertModel", {}), ("T5EncoderModel", {}),
-        ("T5EncoderModel", {"feed_forward_proj": "gated-gelu"}), ("Gemma3TextModel", {})]
+        ("T5EncoderModel", {"feed_forward_proj": "gated-gelu"}), ("MT5EncoderModel", {"feed_forward_proj": "gated-gelu"}),
+        ("UMT5EncoderModel", {"feed_forward_proj": "gated-gelu"}), ("Gemma3TextModel", {})]
 TOKENS, PADDING = 90, 10
 EXACT, PACKAGE = 1e-4, 1e-2  # relative root mean square errors
 

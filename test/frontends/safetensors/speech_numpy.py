@@ -111,9 +111,19 @@ def speech_shapes(config, base):
     if c["model_type"] == "wavlm":
         shapes["encoder.layers.0.attention.rel_attn_embed.weight"] = (BUCKETS, HEADS)
     shapes |= {"feature_projection.layer_norm.weight": (before,), "feature_projection.layer_norm.bias": (before,)}
+    if c["model_type"] == "sew":
+        for part in ("weight", "bias"):
+            shapes["layer_norm." + part] = shapes.pop("feature_projection.layer_norm." + part)
+        linears["feature_projection"] = linears.pop("feature_projection.projection")
+        linears["encoder.upsample.projection"] = (c["squeeze_factor"] * d, d)
     position = "encoder.pos_conv_embed.conv."
     g, v = ("parametrizations.weight.original0", "parametrizations.weight.original1") if c.get("_new") else ("weight_g", "weight_v")
-    shapes |= {position + g: (1, 1, TAPS), position + v: (d, d // GROUPS, TAPS), position + "bias": (d,)}
+    if c["model_type"] == "data2vec-audio":
+        for i in range(c["num_conv_pos_embeddings"]):
+            shapes |= {f"encoder.pos_conv_embed.layers.{i}.conv.weight": (d, d // GROUPS, c["conv_pos_kernel_size"]),
+                       f"encoder.pos_conv_embed.layers.{i}.conv.bias": (d,)}
+    else:
+        shapes |= {position + g: (1, 1, TAPS), position + v: (d, d // GROUPS, TAPS), position + "bias": (d,)}
     for name in norms:
         shapes |= {name + ".weight": (d,), name + ".bias": (d,)}
     for name, shape in linears.items():
@@ -122,16 +132,24 @@ def speech_shapes(config, base):
     head = c["architectures"][0]
     if head.endswith("ForCTC"):
         shapes |= {"lm_head.weight": (VOCABULARY, d), "lm_head.bias": (VOCABULARY,)}
+    if head.endswith("ForXVector"):
+        before = c["tdnn_dim"][0]
+        shapes |= {"projector.weight": (before, d), "projector.bias": (before,), "feature_extractor.weight": (6, 2 * c["tdnn_dim"][-1]),
+                   "feature_extractor.bias": (6,), "classifier.weight": (6, 6), "classifier.bias": (6,)}
+        for i, (channels, taps) in enumerate(zip(c["tdnn_dim"], c["tdnn_kernel"])):
+            shapes |= {f"tdnn.{i}.kernel.weight": (channels, taps * before), f"tdnn.{i}.kernel.bias": (channels,)}
+            before = channels
     if head.endswith("ForSequenceClassification"):
         shapes |= {"projector.weight": (7, d), "projector.bias": (7,), "classifier.weight": (LABELS, 7), "classifier.bias": (LABELS,)}
-        if c.get("use_weighted_layer_sum"):
-            shapes["layer_weights"] = (LAYERS + 1,)
+    if c.get("use_weighted_layer_sum"):
+        shapes["layer_weights"] = (LAYERS + 1,)
     return shapes
 
 
 def speech(architecture, seed=0, **changes):
     """Returns config.json and the tensors of a tiny encoder of speech."""
-    kinds = {"Wav2Vec2": ("wav2vec2", "wav2vec2."), "Hubert": ("hubert", "hubert."), "WavLM": ("wavlm", "wavlm.")}
+    kinds = {"Wav2Vec2": ("wav2vec2", "wav2vec2."), "Hubert": ("hubert", "hubert."), "WavLM": ("wavlm", "wavlm."),
+             "Data2VecAudio": ("data2vec-audio", "data2vec_audio."), "SEW": ("sew", "sew."), "UniSpeechSat": ("unispeech-sat", "unispeech_sat.")}
     model_type, base = next(value for key, value in kinds.items() if architecture.startswith(key))
     config = {"model_type": model_type, "architectures": [architecture], "vocab_size": VOCABULARY, "hidden_size": WIDTH,
               "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "intermediate_size": WIDE, "conv_bias": False,
@@ -139,13 +157,20 @@ def speech(architecture, seed=0, **changes):
               "conv_stride": [s for _, _, s in CONVOLUTIONS], "num_conv_pos_embeddings": TAPS,
               "num_conv_pos_embedding_groups": GROUPS, "feat_extract_norm": "group", "do_stable_layer_norm": False,
               "num_buckets": BUCKETS, "max_bucket_distance": DISTANCE, "classifier_proj_size": 7,
-              "id2label": {str(i): f"L{i}" for i in range(LABELS)}} | changes
+              "id2label": {str(i): f"L{i}" for i in range(LABELS)}}
+    if model_type == "data2vec-audio":
+        config |= {"feat_extract_norm": "layer", "num_conv_pos_embeddings": 2, "conv_pos_kernel_size": 5}
+    if model_type == "sew":
+        config["squeeze_factor"] = 3
+    if architecture.endswith("ForXVector"):
+        config |= {"tdnn_dim": [8, 10, 9], "tdnn_kernel": [3, 2, 1], "tdnn_dilation": [1, 3, 1], "xvector_output_dim": 6}
+    config |= changes
     tensors = draw(np.random.default_rng(seed), speech_shapes(config, "" if architecture.endswith("Model") else base))
     return {key: value for key, value in config.items() if not key.startswith("_")}, tensors
 
 
 def speech_outputs(config, tensors, samples):
-    base = next((p for p in ("wav2vec2.", "hubert.", "wavlm.") if any(name.startswith(p) for name in tensors)), "")
+    base = next((p for p in ("wav2vec2.", "hubert.", "wavlm.", "data2vec_audio.", "sew.", "unispeech_sat.") if any(name.startswith(p) for name in tensors)), "")
     n = Network({name.removeprefix(base): tensor for name, tensor in tensors.items()})
     x = samples[None].astype("f8")
     for i, (_, _, stride) in enumerate(CONVOLUTIONS):
@@ -157,14 +182,26 @@ def speech_outputs(config, tensors, samples):
             x = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
             x = x * n.t[own + "layer_norm.weight"][:, None] + n.t[own + "layer_norm.bias"][:, None]
         x = gelu(x)
-    features = n.norm("feature_projection.layer_norm", x.T)
-    x = n.linear("feature_projection.projection", features)
-    conv = "encoder.pos_conv_embed.conv"
-    g, v = (n.t.get(conv + old, n.t.get(conv + ".parametrizations.weight." + new))
-            for old, new in ((".weight_g", "original0"), (".weight_v", "original1")))
-    weight = g * v / np.sqrt((v**2).sum((0, 1), keepdims=True))
-    y = n.convolution(conv, x.T, padding=TAPS // 2, groups=GROUPS, weight=weight).T
-    x = x + gelu(y[:len(x)])
+    sew = config["model_type"] == "sew"
+    features = n.norm("layer_norm" if sew else "feature_projection.layer_norm", x.T)
+    x = n.linear("feature_projection" if sew else "feature_projection.projection", features)
+    frames = len(x)
+    if config["model_type"] == "data2vec-audio":
+        y = x
+        for i in range(config["num_conv_pos_embeddings"]):
+            y = n.convolution(f"encoder.pos_conv_embed.layers.{i}.conv", y.T, padding=config["conv_pos_kernel_size"] // 2, groups=GROUPS).T[:frames]
+            y = y - y.mean(1, keepdims=True)
+            y = gelu(y / np.sqrt((y**2).mean(1, keepdims=True) + 1e-5))
+        x = x + y
+    else:
+        conv = "encoder.pos_conv_embed.conv"
+        g, v = (n.t.get(conv + old, n.t.get(conv + ".parametrizations.weight." + new))
+                for old, new in ((".weight_g", "original0"), (".weight_v", "original1")))
+        weight = g * v / np.sqrt((v**2).sum((0, 1), keepdims=True))
+        squeeze = config.get("squeeze_factor", 1)
+        y = gelu(n.convolution(conv, x.T, stride=squeeze, padding=TAPS // 2, groups=GROUPS, weight=weight).T)
+        x = np.stack([x[i * squeeze:(i + 1) * squeeze].mean(0) for i in range(frames // squeeze)])
+        x = x + y[:len(x)]
     stable = config["do_stable_layer_norm"]
     x = x if stable else n.norm("encoder.layer_norm", x)
     bias, states = 0, [x]
@@ -199,6 +236,9 @@ def speech_outputs(config, tensors, samples):
         states.append(x)
     if stable:
         x = states[-1] = n.norm("encoder.layer_norm", x)
+    if sew:
+        x = gelu(n.linear("encoder.upsample.projection", x)).reshape(-1, WIDTH)
+        x = np.pad(x, ((0, frames - len(x)), (0, 0)))
     head = config["architectures"][0]
     if head.endswith("Model"):
         return {"last_hidden_state": x[None], "extract_features": features[None]}
@@ -206,7 +246,42 @@ def speech_outputs(config, tensors, samples):
         return {"logits": n.linear("lm_head", x)[None]}
     if config.get("use_weighted_layer_sum"):
         x = np.einsum("s,sfw->fw", softmax(n.t["layer_weights"]), np.stack(states))
+    if head.endswith("ForXVector"):
+        x = n.linear("projector", x)
+        for i, (taps, dilation) in enumerate(zip(config["tdnn_kernel"], config["tdnn_dilation"])):
+            count = len(x) - (taps - 1) * dilation
+            x = np.maximum(n.linear(f"tdnn.{i}.kernel", np.concatenate([x[k * dilation:k * dilation + count] for k in range(taps)], 1)), 0)
+        x = n.linear("feature_extractor", np.concatenate([x.mean(0), x.std(0, ddof=1)]))
+        return {"logits": n.linear("classifier", x)[None], "embeddings": x[None]}
     return {"logits": n.linear("classifier", n.linear("projector", x).mean(0))[None]}
+
+
+# Of the relatives of BART: norms before the branches, norms of embeddings, and tables of positions with the row of the first token.
+PRE = ("mbart", "m2m_100", "pegasus", "blenderbot")
+NORMED = ("bart", "mbart", "plbart", "blenderbot-small")
+TABLES = {"bart": 2, "mbart": 2, "plbart": 2, "blenderbot": 0, "blenderbot-small": 0}
+
+
+def head_shapes(head):
+    if head == "ForSequenceClassification":
+        return {"classification_head.dense.weight": (WIDTH, WIDTH), "classification_head.dense.bias": (WIDTH,),
+                "classification_head.out_proj.weight": (LABELS, WIDTH), "classification_head.out_proj.bias": (LABELS,)}
+    return {"qa_outputs.weight": (2, WIDTH), "qa_outputs.bias": (2,)} if head == "ForQuestionAnswering" else {}
+
+
+def head_outputs(n, config, ids, states, decode, logits):
+    """The outputs of a class, whose decoder reads the encoder's tokens shifted by one if it classifies."""
+    head, states = config["architectures"][0], {"encoder_last_hidden_state": states[None]}
+    if head.endswith("5Model") or head == "BartModel":
+        return states | {"last_hidden_state": decode(None)[None]}
+    if "Classification" not in head and "Answering" not in head:
+        return states | {"logits": logits(decode(None))[None]}
+    x = decode(np.concatenate([[config["decoder_start_token_id"]], ids[:-1]]))
+    if "Answering" in head:
+        start, end = n.linear("qa_outputs", x).T
+        return states | {"start_logits": start[None], "end_logits": end[None]}
+    x = x[np.flatnonzero(ids == config["eos_token_id"])[-1]]
+    return states | {"logits": n.linear("classification_head.out_proj", np.tanh(n.linear("classification_head.dense", x)))[None]}
 
 
 def attention_names(own, kind):
@@ -216,14 +291,16 @@ def attention_names(own, kind):
 def sequence(model_type, seed=0, **changes):
     """Returns config.json and the tensors of a tiny encoder-decoder."""
     d, rng = WIDTH, np.random.default_rng(seed)
-    if model_type in ("t5", "mt5"):
-        config = {"model_type": model_type, "architectures": [model_type.upper() + "ForConditionalGeneration"], "d_model": d, "d_kv": 6,
+    head = changes.pop("_head", "ForConditionalGeneration")
+    if model_type in ("t5", "mt5", "umt5"):
+        config = {"model_type": model_type, "architectures": [{"t5": "T5", "mt5": "MT5", "umt5": "UMT5"}[model_type] + head], "d_model": d, "d_kv": 6,
                   "d_ff": WIDE, "num_layers": LAYERS, "num_decoder_layers": 1, "num_heads": HEADS, "vocab_size": VOCABULARY,
                   "relative_attention_num_buckets": BUCKETS, "relative_attention_max_distance": DISTANCE,
                   "decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0} | changes
         shapes = {"shared.weight": (VOCABULARY, d), "encoder.final_layer_norm.weight": (d,), "decoder.final_layer_norm.weight": (d,)}
         for side, layers in (("encoder", LAYERS), ("decoder", 1)):
-            shapes[f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"] = (BUCKETS, HEADS)
+            for i in range(layers if model_type == "umt5" else 1):
+                shapes[f"{side}.block.{i}.layer.0.SelfAttention.relative_attention_bias.weight"] = (BUCKETS, HEADS)
             for i in range(layers):
                 kinds = ["SelfAttention"] + ["EncDecAttention"] * (side == "decoder") + ["DenseReluDense"]
                 for j, kind in enumerate(kinds):
@@ -236,23 +313,26 @@ def sequence(model_type, seed=0, **changes):
                         shapes |= {f"{own}{kind}.{name}.weight": (WIDE, d) for name in ups} | {f"{own}{kind}.wo.weight": (d, WIDE)}
         if config.pop("_untied", False):
             shapes["lm_head.weight"] = (VOCABULARY, d)
-        return config, draw(rng, shapes)
-    config = {"model_type": model_type, "architectures": ["MarianMTModel" if model_type == "marian" else "BartForConditionalGeneration"],
+        if head == "ForSequenceClassification":
+            shapes = {"transformer." + name: shape for name, shape in shapes.items()}
+        return config, draw(rng, shapes | head_shapes(head))
+    config = {"model_type": model_type, "architectures": ["MarianMTModel" if model_type == "marian" else "Bart" + head],
               "d_model": d, "encoder_layers": LAYERS, "decoder_layers": 1, "encoder_attention_heads": HEADS,
               "decoder_attention_heads": HEADS, "encoder_ffn_dim": WIDE, "decoder_ffn_dim": WIDE, "vocab_size": VOCABULARY,
               "max_position_embeddings": POSITIONS, "activation_function": "relu", "scale_embedding": True, "pad_token_id": 1,
               "decoder_start_token_id": 2, "eos_token_id": 3} | changes
-    shapes = {} if model_type == "m2m_100" else {"final_logits_bias": (1, VOCABULARY)}
+    shapes = {} if model_type == "m2m_100" or head != "ForConditionalGeneration" else {"final_logits_bias": (1, VOCABULARY)}
     own = not config.get("share_encoder_decoder_embeddings", True)
     shapes |= {f"model.{side}.embed_tokens.weight": (VOCABULARY, d) for side in ("encoder", "decoder")} if own else {"model.shared.weight": (VOCABULARY, d)}
     norms, linears = [], {}
     for side, layers in (("encoder", LAYERS), ("decoder", 1)):
         root = f"model.{side}."
-        if model_type in ("mbart", "m2m_100"):
+        if model_type in PRE:
             norms.append(root + "layer_norm")
-        if model_type == "mbart":
+        if model_type in NORMED:
             norms.append(root + "layernorm_embedding")
-            shapes[root + "embed_positions.weight"] = (POSITIONS + 2, d)
+        if model_type in TABLES:
+            shapes[root + "embed_positions.weight"] = (POSITIONS + TABLES[model_type], d)
         for i in range(layers):
             layer = f"{root}layers.{i}."
             kinds = ["self_attn"] + ["encoder_attn"] * (side == "decoder")
@@ -265,15 +345,17 @@ def sequence(model_type, seed=0, **changes):
         shapes |= {name + ".weight": (d,), name + ".bias": (d,)}
     for name, shape in linears.items():
         shapes |= {name + ".weight": shape, name + ".bias": shape[:1]}
-    return config, draw(rng, shapes)
+    return config, draw(rng, shapes | head_shapes(head))
 
 
 def sequence_outputs(config, tensors, ids, output_ids):
-    t5 = config["model_type"] in ("t5", "mt5")
-    n = Network(tensors, 1e-6 if t5 else 1e-5)
-    causal = np.where(np.arange(len(output_ids))[None] > np.arange(len(output_ids))[:, None], -1e30, 0)
+    t5 = config["model_type"] in ("t5", "mt5", "umt5")
+    n = Network({name.removeprefix("transformer."): tensor for name, tensor in tensors.items()}, 1e-6 if t5 else 1e-5)
+
+    def causal(count):
+        return np.where(np.arange(count)[None] > np.arange(count)[:, None], -1e30, 0)
     if t5:
-        kind = config.get("feed_forward_proj", "gated-gelu" if config["model_type"] == "mt5" else "relu")
+        kind = config.get("feed_forward_proj", "relu" if config["model_type"] == "t5" else "gated-gelu")
 
         def feed(own, x):
             if kind.startswith("gated"):
@@ -285,8 +367,9 @@ def sequence_outputs(config, tensors, ids, output_ids):
         def run(side, x, layers, mask, source=None):
             at = np.arange(len(x))
             rows = buckets(at[None] - at[:, None], BUCKETS, DISTANCE, side == "decoder")
-            bias = n.t[f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"][rows].transpose(2, 0, 1) + mask
             for i in range(layers):
+                table = f"{side}.block.{i if config['model_type'] == 'umt5' else 0}.layer.0.SelfAttention.relative_attention_bias.weight"
+                bias = n.t[table][rows].transpose(2, 0, 1) + mask
                 own = f"{side}.block.{i}.layer."
                 names = [own + f"0.SelfAttention.{name}" for name in "qkvo"]
                 y = n.rms(own + "0.layer_norm", x)
@@ -298,18 +381,22 @@ def sequence_outputs(config, tensors, ids, output_ids):
                 x = x + feed(f"{own}{last}.DenseReluDense.", n.rms(f"{own}{last}.layer_norm", x))
             return n.rms(f"{side}.final_layer_norm", x)
         states = run("encoder", n.t["shared.weight"][ids], LAYERS, 0)
-        x = run("decoder", n.t["shared.weight"][output_ids], 1, causal, states)
-        tied = config.get("tie_word_embeddings", config["model_type"] == "t5")
-        if config.get("scale_decoder_outputs", tied):
-            x = x * WIDTH**-0.5
-        return {"encoder_last_hidden_state": states[None],
-                "logits": (x @ n.t.get("lm_head.weight", n.t["shared.weight"]).T)[None]}
-    kind, pre = config["model_type"], config["model_type"] in ("mbart", "m2m_100")
+
+        def decode(given):
+            given = output_ids if given is None else given
+            return run("decoder", n.t["shared.weight"][given], 1, causal(len(given)), states)
+
+        def logits(x):
+            tied = config.get("tie_word_embeddings", config["model_type"] != "mt5")
+            x = x * WIDTH**-0.5 if config.get("scale_decoder_outputs", tied) else x
+            return x @ n.t.get("lm_head.weight", n.t["shared.weight"]).T
+        return head_outputs(n, config, ids, states, decode, logits)
+    kind, pre = config["model_type"], config["model_type"] in PRE
     act = ACTIVATIONS[config["activation_function"]]
 
     def positions(root, count):
-        if kind == "mbart":
-            return n.t[root + "embed_positions.weight"][2:count + 2]
+        if kind in TABLES:
+            return n.t[root + "embed_positions.weight"][TABLES[kind]:count + TABLES[kind]]
         j, half, first = np.arange(WIDTH // 2), WIDTH // 2, 2 if kind == "m2m_100" else 0
         frequencies = 10000.0 ** (-j / (half - 1)) if kind == "m2m_100" else 10000.0 ** (-2 * j / WIDTH)
         angles = np.arange(first, count + first)[:, None] * frequencies
@@ -320,8 +407,12 @@ def sequence_outputs(config, tensors, ids, output_ids):
 
     def run(side, tokens, layers, mask, source=None):
         root = f"model.{side}."
-        x = table(side)[tokens] * math.sqrt(WIDTH) + positions(root, len(tokens))
-        if kind == "mbart":
+        x = table(side)[tokens] * math.sqrt(WIDTH)
+        late = kind == "blenderbot-small" and side == "decoder"
+        if late:
+            x = n.norm(root + "layernorm_embedding", x)
+        x = x + positions(root, len(tokens))
+        if kind in NORMED and not late:
             x = n.norm(root + "layernorm_embedding", x)
 
         def branch(norm, x, f):
@@ -335,8 +426,51 @@ def sequence_outputs(config, tensors, ids, output_ids):
             x = branch(own + "final_layer_norm", x, lambda y: n.linear(own + "fc2", act(n.linear(own + "fc1", y))))
         return n.norm(root + "layer_norm", x) if pre else x
     states = run("encoder", ids, LAYERS, 0)
-    x = run("decoder", output_ids, 1, causal, states)
-    return {"encoder_last_hidden_state": states[None], "logits": (x @ table("decoder").T + n.t.get("final_logits_bias", 0))[None]}
+
+    def decode(given):
+        given = output_ids if given is None else given
+        return run("decoder", given, 1, causal(len(given)), states)
+    return head_outputs(n, config, ids, states, decode,
+                        lambda x: x @ n.t.get("lm_head.weight", table("decoder")).T + n.t.get("final_logits_bias", 0))
+
+
+def whisper(seed=0, **changes):
+    """Returns config.json and the tensors of a tiny Whisper that classifies sounds."""
+    d, frames = WIDTH, 12
+    config = {"model_type": "whisper", "architectures": ["WhisperForAudioClassification"], "d_model": d, "num_mel_bins": BANDS,
+              "encoder_layers": LAYERS, "encoder_attention_heads": HEADS, "encoder_ffn_dim": WIDE, "decoder_layers": 1,
+              "decoder_attention_heads": HEADS, "decoder_ffn_dim": WIDE, "vocab_size": VOCABULARY, "max_source_positions": frames,
+              "max_target_positions": POSITIONS, "classifier_proj_size": 7, "id2label": {str(i): f"L{i}" for i in range(LABELS)}} | changes
+    shapes = {"encoder.embed_positions.weight": (frames, d), "projector.weight": (7, d), "projector.bias": (7,),
+              "classifier.weight": (LABELS, 7), "classifier.bias": (LABELS,), "encoder.layer_norm.weight": (d,), "encoder.layer_norm.bias": (d,)}
+    if config.get("use_weighted_layer_sum"):
+        shapes["layer_weights"] = (LAYERS + 1,)
+    for i, before in ((1, BANDS), (2, d)):
+        shapes |= {f"encoder.conv{i}.weight": (d, before, 3), f"encoder.conv{i}.bias": (d,)}
+    for i in range(LAYERS):
+        own = f"encoder.layers.{i}."
+        for name, shape in {**{name: (d, d) for name in attention_names(own, "self_attn")}, own + "fc1": (WIDE, d), own + "fc2": (d, WIDE)}.items():
+            shapes |= {name + ".weight": shape} | ({} if name.endswith("k_proj") else {name + ".bias": shape[:1]})
+        for name in ("self_attn_layer_norm", "final_layer_norm"):
+            shapes |= {f"{own}{name}.weight": (d,), f"{own}{name}.bias": (d,)}
+    return config, draw(np.random.default_rng(seed), shapes)
+
+
+def whisper_outputs(config, tensors, features):
+    n = Network(tensors)
+    x = gelu(n.convolution("encoder.conv2", gelu(n.convolution("encoder.conv1", features.astype("f8"), padding=1)), 2, 1)).T
+    x = x + n.t["encoder.embed_positions.weight"]
+    states = []
+    for i in range(LAYERS):
+        own = f"encoder.layers.{i}."
+        states.append(x)
+        y = n.norm(own + "self_attn_layer_norm", x)
+        x = x + n.attention(*attention_names(own, "self_attn"), y, y, HEADS)
+        x = x + n.linear(own + "fc2", gelu(n.linear(own + "fc1", n.norm(own + "final_layer_norm", x))))
+    x = n.norm("encoder.layer_norm", x)
+    if config.get("use_weighted_layer_sum"):
+        x = np.einsum("s,sfw->fw", softmax(n.t["layer_weights"]), np.stack([*states, x]))
+    return {"logits": n.linear("classifier", n.linear("projector", x).mean(0))[None]}
 
 
 BANDS, CHANNELS = 16, 4

@@ -123,11 +123,19 @@ LAYER_NORMS = {"do_stable_layer_norm": True, "feat_extract_norm": "layer"}
 TINY_SPEECH = [("Wav2Vec2ForCTC", {"conv_bias": True}), ("Wav2Vec2Model", LAYER_NORMS),
                ("Wav2Vec2ForCTC", LAYER_NORMS | {"adapter_attn_dim": speech_numpy.ADAPTER, "_new": True}), ("HubertModel", {}),
                ("HubertForSequenceClassification", {"use_weighted_layer_sum": True}), ("WavLMModel", {}),
-               ("WavLMForCTC", {"do_stable_layer_norm": True}), ("WavLMForSequenceClassification", {"_new": True})]
+               ("WavLMForCTC", {"do_stable_layer_norm": True}), ("WavLMForSequenceClassification", {"_new": True}),
+               ("WavLMForXVector", {"use_weighted_layer_sum": True}), ("UniSpeechSatForXVector", {}), ("Data2VecAudioModel", {}),
+               ("Data2VecAudioForCTC", {"conv_pos_kernel_size": 4}), ("SEWModel", {}), ("SEWForCTC", {"squeeze_factor": 2}),
+               ("SEWForSequenceClassification", {})]
 GATED = {"feed_forward_proj": "gated-gelu", "_untied": True}
 TINY_SEQUENCES = [("t5", {}), ("t5", GATED | {"tie_word_embeddings": False}), ("t5", GATED | {"scale_decoder_outputs": False}),
                   ("mt5", GATED), ("mbart", {}), ("marian", {"activation_function": "swish"}),
-                  ("marian", {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": speech_numpy.VOCABULARY}), ("m2m_100", {})]
+                  ("marian", {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": speech_numpy.VOCABULARY}), ("m2m_100", {}),
+                  ("bart", {}), ("bart", {"_head": "Model"}), ("bart", {"_head": "ForSequenceClassification"}),
+                  ("bart", {"_head": "ForQuestionAnswering"}), ("plbart", {}), ("pegasus", {}), ("blenderbot", {"activation_function": "gelu"}),
+                  ("blenderbot-small", {}), ("umt5", {"feed_forward_proj": "gated-gelu"}), ("umt5", GATED | {"tie_word_embeddings": False}),
+                  ("t5", {"_head": "Model"}), ("t5", {"_head": "ForSequenceClassification", "eos_token_id": 3}),
+                  ("mt5", {"_head": "ForQuestionAnswering", "feed_forward_proj": "relu"})]
 
 
 def write(model, config, tensors):
@@ -162,12 +170,20 @@ def test_numpy(folder):
     for number, (model_type, changes) in enumerate(TINY_SEQUENCES):
         config, tensors = speech_numpy.sequence(model_type, number, **changes)
         ids, output_ids = (rng.integers(4, speech_numpy.VOCABULARY, count) for count in (20, 18))
+        ids[[11, 16]] = 3  # eos, of which the last one counts
         off = compare(write(folder / f"sequence{number}", config, tensors), folder / f"q{number}",
                       speech_numpy.sequence_outputs(config, tensors, ids, output_ids),
                       {"input_ids": ids[None], "decoder_input_ids": output_ids[None]})
         assert off <= EXACT, (model_type, changes, off)
         worst = max(worst, off)
-    print(f"# {len(TINY_SPEECH) + len(TINY_SEQUENCES) + 2} tiny folders within {worst:.1e} of NumPy")
+    for number, changes in enumerate([{}, {"use_weighted_layer_sum": True}]):
+        config, tensors = speech_numpy.whisper(number, **changes)
+        features = rng.standard_normal((speech_numpy.BANDS, 24)).astype("f4")
+        off = compare(write(folder / f"whisper{number}", config, tensors), folder / f"w{number}",
+                      speech_numpy.whisper_outputs(config, tensors, features), {"input_features": features[None]})
+        assert off <= EXACT, ("whisper", changes, off)
+        worst = max(worst, off)
+    print(f"# {len(TINY_SPEECH) + len(TINY_SEQUENCES) + 4} tiny folders within {worst:.1e} of NumPy")
 
 
 def test_languages(folder):
@@ -188,6 +204,40 @@ def test_languages(folder):
     expect(run("inspect", "--ops", model), 1, "missing-tensor", "ita", "deu, fra")
 
 
+def test_letters(folder):
+    """Models with a head for CTC print what they hear, from samples that are normalised as preprocessor_config.json says."""
+    config, tensors = speech_numpy.speech("Wav2Vec2ForCTC", 13, pad_token_id=16, conv_bias=True, feat_extract_norm="layer")
+    samples = np.random.default_rng(8).standard_normal(200).astype("f4") / 9 + 0.2
+    # No token is likely in all frames.
+    tensors["lm_head.bias"] -= speech_numpy.speech_outputs(config, tensors, samples)["logits"][0].mean(0).astype("f4")
+    model = write(folder / "m", config, tensors)
+    sound = wav(folder / "sound.wav", samples)
+    words = ["|" if i % 5 == 1 else "<unk>" if i == 3 else chr(0x61 + i) if i < 26 else chr(0x3b1 + i - 26) for i in range(speech_numpy.VOCABULARY)]
+
+    def heard(given):
+        best = speech_numpy.speech_outputs(config, tensors, given)["logits"][0].argmax(1).tolist()
+        return [token for i, token in enumerate(best) if token != 16 and (i == 0 or best[i - 1] != token)]
+    plain, normal = heard(samples), heard((samples - samples.mean()) / np.sqrt(samples.var() + 1e-7))
+    assert plain != normal and len(normal) > 3, (plain, normal)
+    ids = lambda: expect(run("run", model, "--audio", sound, "--json"), 0).answer["tokens"]
+    assert ids() == normal
+    (model / "preprocessor_config.json").write_text(json.dumps({"do_normalize": False, "sampling_rate": 16000}))
+    assert ids() == plain
+    (model / "preprocessor_config.json").write_text(json.dumps({"do_normalize": True}))
+    assert expect(run("run", model, "--audio", sound), 0).stdout.strip() == " ".join(map(str, normal))
+    vocabulary = {word: i for i, word in reversed(list(enumerate(words)))}
+    written = "".join(next((word for word, i in vocabulary.items() if i == token), "") for token in normal).replace("|", " ").strip()
+    (model / "vocab.json").write_text(json.dumps({"eng": vocabulary}))
+    (model / "tokenizer_config.json").write_text(json.dumps({"target_lang": "eng", "word_delimiter_token": "|"}))
+    expect(run("compile", model, "-o", folder / "p.mlpackage", "--precision", "fp32"), 0)
+    for what in (model, folder / "p.mlpackage"):
+        assert expect(run("run", what, "--audio", sound), 0).stdout == written + "\n", what
+    (model / "vocab.json").write_text(json.dumps({"a": "one"}))
+    expect(run("inspect", "--ops", model), 1, "bad-file", "vocab.json")
+    expect(run("run", folder / "p.mlpackage", "--audio", sound, "--beams", 2), 2, "usage", "CTC")
+    expect(run("run", folder / "p.mlpackage", "--audio", wav(folder / "slow.wav", samples, 8000)), 1, "bad-input", "8000 samples per second")
+
+
 def test_refusals(folder):
     """Numbers and keys that do not fit are refused with the key or what was found."""
     speech = speech_numpy.speech("Wav2Vec2Model")
@@ -195,7 +245,7 @@ def test_refusals(folder):
     cases = [(speech, {"conv_dim": [], "conv_kernel": [], "conv_stride": []}, "0 convolutions"), (speech, {"conv_stride": [1]}, "conv_stride"),
              (speech, {"conv_stride": [0, 1, 1]}, "0 samples between"), (speech, {"num_attention_heads": 0}, "0 heads"),
              (speech, {"hidden_size": 1 << 40}, "dimensions of a hidden state"), (speech, {"feat_extract_norm": "batch"}, "feat_extract_norm"),
-             (speech, {"architectures": ["Wav2Vec2ForXVector"]}, "architectures"), (speech, {"num_hidden_layers": "two"}, "num_hidden_layers"),
+             (speech, {"architectures": ["Wav2Vec2ForMaskedLM"]}, "architectures"), (speech, {"num_hidden_layers": "two"}, "num_hidden_layers"),
              (speech, {"num_conv_pos_embedding_groups": 3}, "groups of positions"), (speech, {"num_hidden_layers": 1}, "unused-tensor"),
              (sequence["t5"], {"num_heads": 0}, "0 heads"), (sequence["t5"], {"relative_attention_num_buckets": 0}, "0 buckets"),
              (sequence["t5"], {"feed_forward_proj": "gated-mish"}, "mish"), (sequence["t5"], {"architectures": ["T5ForTokenClassification"]}, "architectures"),
