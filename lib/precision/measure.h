@@ -42,7 +42,8 @@ struct MeasureInputs {
 };
 // Generates the inputs for the default precision: two small samples, and the samples of `mlc
 // verify`. Outputs are compared if the runs take little time relative to the rest of compiling,
-// which is estimated from the number of operations and the size of the weights. Otherwise one sample is run in fp32 to determine ranges, up to 1e10 multiply-adds.
+// which is estimated from the number of operations and the size of the weights. Otherwise one sample
+// is run in fp32 to determine ranges, up to 1e10 multiply-adds.
 // Programs with more than a gigabyte of constants are not run. `program` must be the imported
 // program, because rewriting changes which inputs are generated.
 MeasureInputs MakeUpMeasureInputs(const Program& program);
