@@ -16,8 +16,8 @@ namespace mlc::precision {
 
 inline constexpr double kRoundingShare = 0.05;
 
-// `more` holds further inputs, which decide as well: the first ones may be small, and the errors of
-// a few elements vary much. A choice against their errors is searched with those steps alone that
+// `more` holds further inputs, which decide as well unless all outputs are far within their budgets:
+// the first ones may be small, and the errors of a few elements vary much. A choice against their errors is searched with those steps alone that
 // exceed a budget, and confirmed with all of them. `affordable` limits the work of all runs
 // (MeasureInputs). Records in `measurement` which outputs exceed their budgets and what share
 // --precision mixed would need.

@@ -20,6 +20,7 @@ SUNK = "with --optimize-for ane, a transpose sinks below the cast of an output, 
 KNOWN = {
     "dtln_2": SUNK,
     "fasterrcnn_mobilenet": DIVISION,
+    "oww_melspectrogram": DIVISION,
     "raft_small": DIVISION,
     "ssdlite320": DIVISION,
     "test_optional_has_element_empty_no_input_name_optional_input": CONSTANT,

@@ -294,7 +294,7 @@ def test_picture(folder):
     expect(run("run", model, "--picture", folder / "wide.ppm"), 1, "bad-input", "--fit")
     expect(run("run", model, "--picture", folder / "wide.ppm", "--fit", "crop"), 0)
     expect(run("run", model, "--picture", folder / "p.ppm", "--input", f"pixel_values={folder / 'p.ppm'}"), 2, "given twice")
-    expect(run("run", model, "--io", "tensor", "--picture", folder / "p.ppm"), 2, "exactly one", "--image")
+    expect(run("run", model, "--io", "tensor", "--picture", folder / "p.ppm"), 2, "no image input", "--image")
 
 
 def test_refusals(folder):
