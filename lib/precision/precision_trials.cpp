@@ -244,10 +244,8 @@ bool PrecisionTrials::TakeFloors(Jobs& which) {
   for (Job& job : which) {
     if (job.floor_taken) continue;
     job.floor_taken = taken = true;
-    if (!rounded_) {
-      const Program* source = Source();
-      rounded_ = verify::RoundConstants(source ? *source : program);
-    }
+    // Not that of the source: fp16 may not hold constants that the program has in another form.
+    if (!rounded_) rounded_ = verify::RoundConstants(program);
     const Function* function = verify::FunctionNamed(*rounded_, job.function->name);
     if (!function) continue;
     std::vector<verify::StepResults> rounded = verify::RunSteps(

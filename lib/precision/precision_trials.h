@@ -111,7 +111,7 @@ class PrecisionTrials {
   engine::EngineOptions Options(engine::EngineOptions::Arithmetic arithmetic) const;
   const Program* Source();
 
-  std::optional<Program> source_, rounded_;  // rounded_: the source with its constants in fp16
+  std::optional<Program> source_, rounded_;  // rounded_: the program with its constants in fp16
   std::map<std::string, std::vector<float>> kept_;  // some elements of each value in the first run
   std::mutex counting_;
   uint64_t counted_ = 0;

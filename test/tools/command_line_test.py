@@ -342,8 +342,8 @@ def test_outputs_and_replace(folder):
 
 
 def test_a_large_weight_that_fp16_cannot_hold_stays_fp32(folder):
-    # Weights of this size are compared only while they are written. Small weights are scaled by a power of two, which is enough.
-    for scale, kept, budget in ((1e6, True, "fp32"), (1e-7, False, "fp16"), (1, False, "fp16")):
+    # Weights of this size are compared only while they are written. Small weights are scaled by a power of two.
+    for scale, kept, budget in ((1e6, True, "fp32"), (1e-7, True, "fp16"), (1, False, "fp16")):
         weight = (np.random.RandomState(0).rand(256, 512) * scale).astype("<f4")
         model = folder.model("m.onnx", [wire.node("MatMul", ["x", "w"], ["y"])], [("x", FLOAT, [1, 256])],
                              [("y", FLOAT, [1, 512])], [floats("w", weight)])
