@@ -362,8 +362,8 @@ class Reader : GgufModel {
     picture.image = image;
   }
 
-  // Whether a layer has the two matrices under each other's name, as old scripts wrote them (clip.cpp,
-  // load_tensors, is_ffn_swapped).
+  // Returns whether a layer has the two matrices under each other's name, as old scripts wrote them
+  // (clip.cpp, load_tensors, is_ffn_swapped).
   bool Swapped(int64_t layer) const {
     const GgufTensor* down = file().FindTensor(fmt::format("v.blk.{}.ffn_down.weight", layer));
     return row_.swaps_old_files && down && Plain(*down) &&

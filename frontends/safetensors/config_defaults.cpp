@@ -9,7 +9,7 @@ namespace {
 // Sources: the `bias` of torch.nn.Linear and of norms in huggingface/transformers,
 // src/transformers/models/*/modeling_*.py; nomic_bert: nomic-ai/contrastors, models/huggingface.
 constexpr BiasRule kNoBiases[] = {{""}};
-// Of the heads.
+// The heads of T5 have biases; its other layers have none.
 constexpr BiasRule kT5Biases[] = {
     {"classification_head.", "", true}, {"qa_outputs.", "", true}, {""}};
 constexpr BiasRule kAttentionBias[] = {{".self_attn.", "attention_bias"}, {""}};

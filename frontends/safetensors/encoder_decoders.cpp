@@ -112,7 +112,7 @@ std::vector<std::string> PrefixesOf(SequenceFamily family) {
   return {"model.", ""};
 }
 
-// Whether pictures are encoded by Swin, as in Donut, and not by a vision transformer.
+// Returns whether Swin encodes pictures, as in Donut, and not a vision transformer.
 bool HasSwinEncoder(const Config& config, const EncoderDecoderRow& row) {
   if (row.family != SequenceFamily::kPictures) return false;
   const std::string type = config.Object("encoder").Text("model_type", "");

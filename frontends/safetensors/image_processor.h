@@ -20,7 +20,7 @@ struct ImageProcessor {
   ImportOptions::Image image;
   // The size of all pictures after resizing and cropping; none: it depends on the picture.
   std::optional<networks::GridSize> size;
-  // Of processors that keep the proportions of pictures (Qwen): the least and the most pixels.
+  // The least and the most pixels, if the processor keeps the proportions of pictures (Qwen).
   std::optional<std::pair<int64_t, int64_t>> pixels;
   // Sentences on the resizing and cropping, which remain to the app; empty: none.
   std::string description;

@@ -32,8 +32,8 @@ constexpr LimitRow kLimits[] = {
 size_t AddressLimit() { return Limit(RLIMIT_AS); }
 
 size_t ThreadLimit() {
-  // Of addresses, each thread takes the same as the whole program with one: allocators keep those
-  // that they have used for a thread, and glibc's reserves 64 MB.
+  // Each thread takes as many addresses as a program with one thread: allocators keep those that
+  // they have used for a thread, and glibc's reserves 64 MB.
   constexpr size_t kAddresses = 128 << 20, kMemory = 32 << 20;
   return std::max<size_t>(1,
                           std::min(AddressLimit() / kAddresses, 1 + Limit(RLIMIT_DATA) / kMemory));

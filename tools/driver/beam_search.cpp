@@ -64,7 +64,7 @@ double BeamSearch::Scored(float sum, int64_t length) const {
 }
 
 void BeamSearch::Keep(Hypothesis hypothesis, size_t most, std::vector<Hypothesis>& kept) {
-  // Of equal ones, the later one goes.
+  // A later hypothesis ranks behind an earlier one of the same score.
   const auto at =
       std::ranges::upper_bound(kept, hypothesis.score, std::greater<>(), &Hypothesis::score);
   kept.insert(at, std::move(hypothesis));

@@ -172,7 +172,7 @@ class SequenceGenerator {
     return *settings_.start;
   }
 
-  // What the decoder keeps of the tokens that it has seen.
+  // The state in which the decoder keeps keys and values of the tokens that it has seen.
   struct Cache {
     std::unique_ptr<runtime::ModelState> state;
     int64_t tokens = 0;
