@@ -12,6 +12,7 @@
 #include "frontends/safetensors/picture_folder.h"
 #include "lib/networks/fastvit.h"
 #include "lib/networks/hgnet.h"
+#include "lib/networks/repvit.h"
 #include "lib/networks/residual_network.h"
 #include "lib/networks/window_transformer.h"
 
@@ -80,6 +81,11 @@ extern const std::string_view kSwinDefaults;
 std::string_view FastVitArguments(std::string_view architecture);
 networks::FastVitConfig ReadFastVit(const Config& arguments);
 const std::vector<TensorName>& FastVitTensors();
+
+// The same of RepViTs, which may be the towers of EdgeTAM; the name may be followed by that of weights.
+std::string_view RepVitArguments(std::string_view architecture);
+networks::RepVitConfig ReadRepVit(const Config& arguments);
+const std::vector<TensorName>& RepVitTensors();
 
 // ResNets, also as parts of other networks: of transformers (resnet and rt_detr_resnet, with the
 // defaults of their configuration classes), and timm's by name (none for other names).

@@ -271,7 +271,7 @@ std::set<std::string> TimmArchitectures() {
   auto add = [&](const std::vector<std::string>& more) { names.insert(more.begin(), more.end()); };
   for (std::string_view row : kResNets) add(Alternatives(row));
   add(TimmMobileNames());
-  for (auto families : {TimmConvolutions(), TimmTransformers()})
+  for (auto families : {TimmConvolutions(), TimmTransformers(), TimmRepVits()})
     for (const TimmFamily& family : families)
       for (const TimmRow& row : family.rows) add(Alternatives(row.architectures));
   return names;
@@ -296,7 +296,7 @@ Program ImportTimm(const Folder& folder, const ImportOptions& options, Diagnosti
   };
   if (TimmResNet(architecture)) return build(BuildResNet, "avg");
   if (IsTimmMobile(architecture)) return build(BuildTimmMobile, "avg");
-  for (auto families : {TimmConvolutions(), TimmTransformers()})
+  for (auto families : {TimmConvolutions(), TimmTransformers(), TimmRepVits()})
     for (const TimmFamily& family : families)
       for (const TimmRow& row : family.rows)
         if (std::ranges::count(Alternatives(row.architectures), architecture) > 0) {

@@ -31,10 +31,9 @@ double& Branches::Centre(int64_t channel) {
   return weight_[static_cast<size_t>(((channel * in_ + place) * kernel_ + half) * kernel_ + half)];
 }
 
-void Branches::AddConvolution(const std::string& name, int64_t kernel, double epsilon) {
-  const Value* stored = layers_.Needed(name + ".conv.weight", {out_, in_, kernel, kernel});
+void Branches::AddScaled(const std::string& name, int64_t kernel, const Norm& norm) {
+  const Value* stored = layers_.Needed(name + ".weight", {out_, in_, kernel, kernel});
   const Pin<float> weight = stored->constant().data<float>();
-  const Norm norm = NormOf(name + ".norm", epsilon);
   const int64_t margin = (kernel_ - kernel) / 2;
   size_t at = 0;
   for (int64_t row = 0; row < out_ * in_; ++row)
@@ -43,6 +42,16 @@ void Branches::AddConvolution(const std::string& name, int64_t kernel, double ep
         weight_[static_cast<size_t>((row * kernel_ + y + margin) * kernel_ + x + margin)] +=
             weight[at++] * norm.scale[static_cast<size_t>(row / in_)];
   for (size_t i = 0; i < bias_.size(); ++i) bias_[i] += norm.bias[i];
+}
+
+void Branches::AddConvolution(const std::string& name, int64_t kernel, double epsilon) {
+  AddScaled(name + ".conv", kernel, NormOf(name + ".norm", epsilon));
+}
+
+void Branches::AddBiasedConvolution(const std::string& name, int64_t kernel) {
+  const Pin<float> bias = layers_.Needed(name + ".bias", {out_})->constant().data<float>();
+  AddScaled(name, kernel,
+            {std::vector<double>(bias_.size(), 1), std::vector<double>(bias.begin(), bias.end())});
 }
 
 void Branches::AddNorm(const std::string& name, double epsilon) {
@@ -66,6 +75,12 @@ void Branches::Scale(const std::vector<double>& channels) {
   const size_t row = weight_.size() / channels.size();
   for (size_t i = 0; i < weight_.size(); ++i) weight_[i] *= channels[i / row];
   for (size_t i = 0; i < bias_.size(); ++i) bias_[i] *= channels[i];
+}
+
+void Branches::Normalise(const std::string& name, double epsilon) {
+  const Norm norm = NormOf(name, epsilon);
+  Scale(norm.scale);
+  for (size_t i = 0; i < bias_.size(); ++i) bias_[i] += norm.bias[i];
 }
 
 Value* Branches::Apply(Builder& b, Value* x, const PictureWindow& window) const {

@@ -18,11 +18,15 @@ class Branches {
   // Adds a convolution name.conv of this kernel, at most that of the sum, with the batch norm
   // name.norm.
   void AddConvolution(const std::string& name, int64_t kernel, double epsilon);
+  // Adds the convolution `name` of this kernel, which has a bias.
+  void AddBiasedConvolution(const std::string& name, int64_t kernel);
   // Adds the batch norm `name` of the input itself, which has as many channels as the output.
   void AddNorm(const std::string& name, double epsilon);
   void AddIdentity();
   void Subtract(const Branches& other);
   void Scale(const std::vector<double>& channels);
+  // Applies the batch norm `name` to the sum so far.
+  void Normalise(const std::string& name, double epsilon);
 
   Value* Apply(Builder& b, Value* x, const PictureWindow& window) const;
 
@@ -31,6 +35,7 @@ class Branches {
     std::vector<double> scale, bias;
   };
   Norm NormOf(const std::string& name, double epsilon);
+  void AddScaled(const std::string& name, int64_t kernel, const Norm& norm);
   double& Centre(int64_t channel);
 
   Layers& layers_;

@@ -7,6 +7,7 @@
 #include "lib/networks/attention.h"
 #include "lib/networks/heads.h"
 #include "lib/networks/transformer_layer.h"
+#include "lib/networks/windows.h"
 
 namespace mlc::networks {
 
@@ -77,10 +78,10 @@ class WindowTransformer {
     return config_.second ? layers_.LayerNorm(name + ".norm", x, config_.epsilon) : x;
   }
 
-  struct Windows {
+  struct WindowShape {
     int64_t size, shift;
   };
-  Windows WindowsOf(const Value* x, size_t stage, bool shifted) const {
+  WindowShape WindowsOf(const Value* x, size_t stage, bool shifted) const {
     int64_t least = std::min(Rows(x), Columns(x));
     if (config_.trained.height > 0)
       least = (std::min(config_.trained.height, config_.trained.width) / config_.patch) >> stage;
@@ -111,18 +112,17 @@ class WindowTransformer {
                   axis);
   }
 
-  Value* Attention(const std::string& name, Value* x, size_t stage, Windows windows) {
+  Value* Attention(const std::string& name, Value* x, size_t stage, WindowShape windows) {
     const int64_t height = Rows(x), columns = Columns(x), width = Width(x), size = windows.size;
     x = Padded(x, 1, size);
     const int64_t padded_height = Rows(x), padded_columns = Columns(x);
     const int64_t down = padded_height / size, across = padded_columns / size;
     if (windows.shift > 0)
       for (int64_t axis : {1, 2}) x = Rolled(x, axis, windows.shift);
-    x = Transposed(b_, WithShape(b_, x, {down, size, across, size, width}), {0, 2, 1, 3, 4});
-    x = WithShape(b_, x, {down * across, size * size, width});
+    x = WithShape(b_, Windows(b_, x, size), {down * across, size * size, width});
     x = InWindows(name, x, stage, windows, down, across);
-    x = Transposed(b_, WithShape(b_, x, {down, across, size, size, width}), {0, 2, 1, 3, 4});
-    x = WithShape(b_, x, {1, padded_height, padded_columns, width});
+    x = FromWindows(b_, WithShape(b_, x, {down * across, size, size, width}),
+                    {padded_height, padded_columns});
     if (windows.shift > 0) {
       x = Rolled(x, 1, padded_height - windows.shift);
       x = Rolled(x, 2, padded_columns - windows.shift);
@@ -132,8 +132,8 @@ class WindowTransformer {
   }
 
   // Attention in each of the windows x [windows, size^2, C].
-  Value* InWindows(const std::string& name, Value* x, size_t stage, Windows windows, int64_t down,
-                   int64_t across) {
+  Value* InWindows(const std::string& name, Value* x, size_t stage, WindowShape windows,
+                   int64_t down, int64_t across) {
     const int64_t width = x->type.shape[2].constant(), heads = config_.heads[stage];
     const TransformerLayer layer{
         .width = width, .query_bias = false, .key_bias = false, .value_bias = false};
@@ -202,7 +202,7 @@ class WindowTransformer {
 
   // Returns scores that keep apart what a shifted window takes from opposite ends of the map
   // [windows, 1, size^2, size^2].
-  Value* Mask(Windows windows, int64_t down, int64_t across) {
+  Value* Mask(WindowShape windows, int64_t down, int64_t across) {
     const int64_t size = windows.size, pixels = size * size;
     auto region = [&](int64_t at, int64_t count) {
       return at < count - size ? 0 : at < count - windows.shift ? 1 : 2;

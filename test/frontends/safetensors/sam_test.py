@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Tests folders of Segment Anything against a reading of transformers' models/sam/modeling_sam.py in NumPy: the whole model, its
-functions for pictures and prompts, and the tower alone."""
+"""Tests folders of Segment Anything, its second version and EdgeTAM against readings in NumPy (sam_numpy.py): the whole models, their
+functions for pictures and prompts, and the towers alone."""
 import json
-import math
 import pathlib
 import sys
 
@@ -12,7 +11,8 @@ import numpy as np
 import picture_numpy
 import safetensors_file as safetensors
 from driver import expect, run, run_tests
-from picture_numpy import ACTIVATIONS, attend, tokens
+from sam_numpy import decoder, hiera, pyramid, tower
+from timm_numpy import repvit_maps
 
 EXACT, PACKAGE = 1e-5, 1e-2  # relative root mean square errors
 VISION = {"hidden_size": 32, "output_channels": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "image_size": 80, "patch_size": 8,
@@ -20,95 +20,19 @@ VISION = {"hidden_size": 32, "output_channels": 32, "num_hidden_layers": 3, "num
 DECODER = {"hidden_size": 32, "mlp_dim": 48, "num_attention_heads": 4, "iou_head_hidden_dim": 24}
 CONFIG = {"model_type": "sam", "architectures": ["SamModel"], "vision_config": VISION, "mask_decoder_config": DECODER,
           "prompt_encoder_config": {"hidden_size": 32, "image_size": 80, "patch_size": 8, "image_embedding_size": 10}}
+HIERA = {"hidden_size": 8, "image_size": [128, 128], "blocks_per_stage": [1, 2, 3, 1], "embed_dim_per_stage": [8, 16, 32, 64],
+         "num_attention_heads_per_stage": [1, 2, 4, 8], "window_size_per_stage": [8, 4, 6, 2], "global_attention_blocks": [4],
+         "window_positional_embedding_background_size": [3, 5], "mlp_ratio": 2.0}
+PYRAMID = {"fpn_hidden_size": 32, "backbone_channel_list": [64, 32, 16, 8]}
+SECOND = {"model_type": "sam2", "architectures": ["Sam2Model"], "vision_config": PYRAMID | {"backbone_config": HIERA},
+          "mask_decoder_config": DECODER, "prompt_encoder_config": {"hidden_size": 32, "image_size": 128}}
+REPVIT = {"depth": [1, 2, 1, 1], "embed_dim": [8, 16, 24, 32]}
+EDGE = SECOND | {"model_type": "edgetam", "architectures": ["EdgeTamModel"], "vision_config": PYRAMID | {"backbone_config": {
+    "model_type": "timm_wrapper", "architecture": "repvit_m1.dist_in1k", "model_args": REPVIT | {"in_chans": 3, "features_only": True,
+                                                                                                "out_indices": [0, 1, 2, 3]}}}}
 POINTS = np.array([[[[12, 70.5], [33, 4], [79, 40], [1, 1], [5, 6]]]], "f4")
 LABELS = np.array([[[1, 0, -1, 1, -10]]], "i4")
-
-
-def tower(net, c, x):
-    patch, width, heads = c["patch_size"], c["hidden_size"], c["num_attention_heads"]
-    x = net.conv("patch_embed.projection", x, width, patch, patch, 0, bias=True).transpose(1, 2, 0)
-    if c.get("use_abs_pos", True):
-        x = x + net.tensor("pos_embed", 1, *x.shape)[0]
-
-    def attention(name, x):
-        rows, columns = x.shape[:2]
-        qkv = net.linear(name + "qkv", x.reshape(-1, width), 3 * width, c.get("qkv_bias", True))
-        q, k, v = qkv.reshape(rows * columns, 3, heads, -1).transpose(1, 2, 0, 3)
-        bias = 0
-        if c.get("use_rel_pos", True):
-            down, across = (net.tensor(name + f"rel_pos_{axis}", 2 * size - 1, width // heads)[
-                np.arange(size)[:, None] - np.arange(size) + size - 1] for axis, size in (("h", rows), ("w", columns)))
-            grid = q.reshape(heads, rows, columns, -1)
-            bias = (np.einsum("nhwc,hkc->nhwk", grid, down)[..., :, None] + np.einsum("nhwc,wkc->nhwk", grid, across)[..., None, :])
-            bias = bias.reshape(heads, rows * columns, -1)
-        return net.linear(name + "proj", attend(q, k, v, bias).transpose(1, 0, 2).reshape(-1, width), width).reshape(rows, columns, width)
-    for n in range(c["num_hidden_layers"]):
-        name, size = f"layers.{n}.", c["window_size"]
-        y = net.layer_norm(name + "layer_norm1", x, 1e-6)
-        if n in c["global_attn_indexes"] or size == 0:
-            y = attention(name + "attn.", y)
-        else:
-            y = np.pad(y, [(0, -y.shape[0] % size), (0, -y.shape[1] % size), (0, 0)])
-            for top in range(0, y.shape[0], size):
-                for left in range(0, y.shape[1], size):
-                    y[top:top + size, left:left + size] = attention(name + "attn.", y[top:top + size, left:left + size])
-            y = y[:x.shape[0], :x.shape[1]]
-        x = x + y
-        inner = int(width * c["mlp_ratio"])
-        y = net.linear(name + "mlp.lin1", net.layer_norm(name + "layer_norm2", x, 1e-6), inner)
-        x = x + net.linear(name + "mlp.lin2", ACTIVATIONS["gelu"](y), width)
-    x = net.map_norm("neck.layer_norm1", net.conv("neck.conv1", x.transpose(2, 0, 1), c["output_channels"]), 1e-6)
-    return net.map_norm("neck.layer_norm2", net.conv("neck.conv2", x, c["output_channels"], 3), 1e-6)
-
-
-def decoder(net, c, size, picture, points, labels):
-    width, heads, (_, height, across) = c["hidden_size"], c["num_attention_heads"], picture.shape
-
-    def positioned(xy):
-        angles = 2 * math.pi * ((2 * xy - 1) @ net.tensor("shared_image_embedding.positional_embedding", 2, width // 2))
-        return np.concatenate([np.sin(angles), np.cos(angles)], -1)
-    none = net.tensor("prompt_encoder.not_a_point_embed.weight", 1, width)
-    shown = [net.tensor(f"prompt_encoder.point_embed.{i}.weight", 1, width)[0] for i in range(4)]
-    prompt = positioned((points + 0.5) / size)
-    for i, label in enumerate(labels):
-        prompt[i] = none[0] if label == -1 else 0 if label == -10 else prompt[i] + shown[label]
-    x = first = np.concatenate([net.tensor("mask_decoder.iou_token.weight", 1, width), net.tensor("mask_decoder.mask_tokens.weight", 4, width),
-                                prompt, none])
-    dense = net.tensor("prompt_encoder.no_mask_embed.weight", 1, width)
-    picture = tokens(picture) + dense
-    centres = np.stack(np.meshgrid((np.arange(across) + 0.5) / across, (np.arange(height) + 0.5) / height), -1).reshape(-1, 2)
-    places = positioned(centres)
-
-    def attention(name, q, k, v, inner):
-        q, k, v = (net.linear(f"{name}.{part}_proj", of, inner).reshape(len(of), heads, -1).swapaxes(0, 1)
-                   for part, of in (("q", q), ("k", k), ("v", v)))
-        return net.linear(name + ".out_proj", attend(q, k, v).swapaxes(0, 1).reshape(-1, inner), width)
-    for i in range(2):
-        name = f"mask_decoder.transformer.layers.{i}."
-        norm = lambda n, y: net.layer_norm(f"{name}layer_norm{n}", y, 1e-6)
-        x = norm(1, attention(name + "self_attn", x, x, x, width) if i == 0 else x + attention(name + "self_attn", x + first, x + first, x, width))
-        x = norm(2, x + attention(name + "cross_attn_token_to_image", x + first, picture + places, picture, width // 2))
-        y = np.maximum(net.linear(name + "mlp.lin1", x, c["mlp_dim"]), 0)
-        x = norm(3, x + net.linear(name + "mlp.lin2", y, width))
-        picture = norm(4, picture + attention(name + "cross_attn_image_to_token", picture + places, x + first, x, width // 2))
-    x = x + attention("mask_decoder.transformer.final_attn_token_to_image", x + first, picture + places, picture, width // 2)
-    x = net.layer_norm("mask_decoder.transformer.layer_norm_final_attn", x, 1e-5)
-
-    def up(name, x, out):
-        weight, bias = net.tensor(f"mask_decoder.{name}.weight", len(x), out, 2, 2), net.tensor(f"mask_decoder.{name}.bias", out)
-        y = np.einsum("chw,coyx->ohywx", x, weight)
-        return y.reshape(out, 2 * x.shape[1], 2 * x.shape[2]) + bias[:, None, None]
-    map_ = up("upscale_conv1", picture.T.reshape(width, height, across), width // 4)
-    map_ = ACTIVATIONS["gelu"](net.map_norm("mask_decoder.upscale_layer_norm", map_, 1e-6))
-    map_ = ACTIVATIONS["gelu"](up("upscale_conv2", map_, width // 8))
-
-    def mlp(name, x, inner, out):
-        for part in ("proj_in", "layers.0"):
-            x = np.maximum(net.linear(f"mask_decoder.{name}.{part}", x, inner), 0)
-        return net.linear(f"mask_decoder.{name}.proj_out", x, out)
-    masks = [np.tensordot(mlp(f"output_hypernetworks_mlps.{i}", x[1 + i], width, width // 8), map_, 1) for i in range(4)]
-    scores = mlp("iou_prediction_head", x[0], c["iou_head_hidden_dim"], 4)
-    return {"iou_scores": scores[None, None, 1:], "pred_masks": np.stack(masks[1:])[None, None]}
+BOX = np.array([[[10, 20, 70, 75.5]]], "f4")
 
 
 def made(picture, vision=VISION, points=POINTS, labels=LABELS):
@@ -116,8 +40,30 @@ def made(picture, vision=VISION, points=POINTS, labels=LABELS):
     net = picture_numpy.Net("vision_encoder.")
     embeddings = tower(net, vision, picture[0].astype("f8"))
     net.prefix = ""
-    wanted = decoder(net, DECODER, 80, embeddings, points[0, 0].astype("f8"), labels[0, 0])
+    wanted = decoder(net, DECODER, 80, [embeddings], points[0, 0].astype("f8"), labels[0, 0])
     return net.tensors, embeddings[None], wanted
+
+
+def made_second(config, picture):
+    """Returns the tensors of a folder of the second version, the maps of its pyramid, the embeddings and outputs for points and a box."""
+    net = picture_numpy.Net("vision_encoder.backbone.")
+    if config["model_type"] == "sam2":
+        maps = hiera(net, HIERA, picture[0].astype("f8"))
+    else:
+        net.prefix += "timm_model."
+        repvit_maps(net, *REPVIT.values(), True, picture[0].astype("f8"), "stages_")
+        for name, value in net.tensors.items():  # without it each block enlarges its input many times
+            value *= 0.2 if "token_mixer.conv1.c" in name else 1
+        maps = repvit_maps(net, *REPVIT.values(), True, picture[0].astype("f8"), "stages_")
+    net.prefix = "vision_encoder."
+    levels = pyramid(net, maps, 32)
+    net.prefix = ""
+    embeddings = [net.conv("mask_decoder.conv_s0", levels[0], 4, bias=True), net.conv("mask_decoder.conv_s1", levels[1], 8, bias=True),
+                  levels[2] + net.tensor("no_memory_embedding", 1, 1, 32)[0, 0][:, None, None]]
+    wanted = [decoder(net, DECODER, 128, embeddings, second=True, **prompt) for prompt in (
+        {"points": POINTS[0, 0].astype("f8"), "labels": LABELS[0, 0]}, {"box": BOX[0, 0].astype("f8")})]
+    towers = {"last_hidden_state": maps[-1].transpose(1, 2, 0)[None]} | {f"fpn_hidden_states.{i}": level[None] for i, level in enumerate(levels)}
+    return net.tensors, towers, {f"image_embeddings.{i}": value[None] for i, value in enumerate(embeddings)}, wanted
 
 
 def write(folder, config, tensors):
@@ -145,8 +91,8 @@ def compare(label, found, wanted, limit):
         assert off <= limit, (label, key, off)
 
 
-def pictures():
-    return np.random.default_rng(1).normal(size=(1, 3, 80, 80)).astype("f4")
+def pictures(side=80):
+    return np.random.default_rng(1).normal(size=(1, 3, side, side)).astype("f4")
 
 
 def test_whole(folder):
@@ -169,6 +115,69 @@ def test_whole(folder):
     compare("encode", found, {"image_embeddings": embeddings}, PACKAGE)
     found = outputs(package, folder / "decode", found | prompt, "--function", "decode")
     compare("decode", found, wanted, PACKAGE)
+
+
+def test_box(folder):
+    """A box is a prompt of its own."""
+    tensors, embeddings, _ = made(pictures())
+    net = picture_numpy.Net()
+    net.tensors = tensors | {f"prompt_encoder.point_embed.{i}.weight": tensors[f"prompt_encoder.point_embed.{i}.weight"] for i in range(4)}
+    wanted = decoder(net, DECODER, 80, [embeddings[0]], box=BOX[0, 0].astype("f8"))
+    model = write(folder / "m", CONFIG, tensors)
+    found = outputs(model, folder / "box", {"image_embeddings": embeddings, "input_boxes": BOX}, "--function", "decode_box", "--arithmetic", "exact")
+    compare("box", found, wanted, EXACT)
+
+
+def test_second(folder):
+    """The second version and EdgeTAM, whole, in parts, and the tower alone; folders for videos have the same parts."""
+    picture = pictures(128)
+    prompt = {"input_points": POINTS, "input_labels": LABELS}
+    for config in (SECOND, EDGE):
+        kind = config["model_type"]
+        tensors, towers, embeddings, (wanted, boxed) = made_second(config, picture)
+        model = write(folder / kind, config, tensors)
+        found = outputs(model, folder / f"{kind}-main", {"pixel_values": picture} | prompt, "--arithmetic", "exact")
+        compare(kind, found, wanted, EXACT)
+        found = outputs(model, folder / f"{kind}-encode", {"pixel_values": picture}, "--function", "encode", "--arithmetic", "exact")
+        compare(kind, found, embeddings, EXACT)
+        for function, more, of in (("decode", prompt, wanted), ("decode_box", {"input_boxes": BOX}, boxed)):
+            found = outputs(model, folder / f"{kind}-{function}", embeddings | more, "--function", function, "--arithmetic", "exact")
+            compare((kind, function), found, of, EXACT)
+        some = [name for name in embeddings if name.endswith("2")]
+        found = outputs(model, folder / f"{kind}-some", {"pixel_values": picture}, "--arithmetic", "exact", "--outputs", ",".join(some))
+        compare(kind, found, {name: embeddings[name] for name in some}, EXACT)
+        package = folder / f"{kind}.mlpackage"
+        expect(run("compile", model, "-o", package, "--verify-each"), 0)
+        expect(run("verify", model, package), 0, "PASSED")
+        memory = {"memory_attention.layers.0.linear1.weight": np.ones((4, 4), "f4"), "memory_temporal_positional_encoding": np.ones((7, 1), "f4"),
+                  "prompt_encoder.mask_embed.conv1.weight": np.ones((1, 1, 2, 2), "f4"), "no_object_pointer": np.ones((1, 32), "f4")}
+        video = write(folder / f"{kind}-video", config | {"model_type": f"{kind}_video", "architectures": ["Sam2VideoModel"]}, tensors | memory)
+        compare(kind, outputs(video, folder / f"{kind}-video-main", {"pixel_values": picture} | prompt, "--arithmetic", "exact"), wanted, EXACT)
+        alone = config["vision_config"] | {"model_type": f"{kind}_vision_model", "architectures": ["Sam2VisionModel"], "image_size": 128}
+        parts = {name.removeprefix("vision_encoder."): value for name, value in tensors.items() if name.startswith("vision_encoder.")}
+        tower = write(folder / f"{kind}-tower", alone, parts)
+        compare(kind, outputs(tower, folder / f"{kind}-tower-out", {"pixel_values": picture}, "--arithmetic", "exact"), towers, EXACT)
+
+
+def test_second_refused(folder):
+    tensors = made_second(SECOND, pictures(128))[0]
+    for number, (part, changes, text) in enumerate((
+            ("vision_config", {"fpn_stride": 2}, "fpn_stride"), ("vision_config", {"num_feature_levels": 2}, "stages"),
+            ("vision_config", {"backbone_config": HIERA | {"window_size_per_stage": [8, 4, 6]}}, "windows"),
+            ("vision_config", {"backbone_config": HIERA | {"window_size_per_stage": [8, 4, 5, 2]}}, "halved"),
+            ("vision_config", {"backbone_config": HIERA | {"image_size": [100, 128]}}, "image_size"),
+            ("vision_config", {"backbone_config": HIERA | {"window_size_per_stage": [7, 4, 6, 2], "num_query_pool_stages": 0}}, "windows of 7"),
+            ("vision_config", {"backbone_config": HIERA | {"num_attention_heads_per_stage": [3, 2, 4, 8]}}, "heads"),
+            ("vision_config", {"backbone_config": HIERA | {"query_stride": [2, 3]}}, "query_stride"),
+            ("vision_config", {"backbone_config": HIERA | {"blocks_per_stage": [10**9, 2, 3, 1]}}, "blocks"),
+            ("vision_config", {"backbone_config": 7}, "backbone_config"),
+            ("mask_decoder_config", {"num_hidden_layers": 3}, "num_hidden_layers"),
+            ("prompt_encoder_config", {"patch_size": 32}, "places"))):
+        model = write(folder / f"{number}", SECOND | {part: SECOND[part] | changes}, tensors)
+        result = run("compile", model, "-o", folder / "no.mlpackage")
+        assert result.code == 1 and text in result.stderr, (changes, text, result)
+    odd = EDGE | {"vision_config": PYRAMID | {"backbone_config": {"architecture": "resnet50"}}}
+    expect(run("compile", write(folder / "odd", odd, tensors), "-o", folder / "no.mlpackage"), 1, "RepViT")
 
 
 def test_tower(folder):

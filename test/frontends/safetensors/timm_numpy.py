@@ -232,6 +232,50 @@ def mobilenet_v4(stages, stem, width=1.0):
     return reading
 
 
+def repvit_maps(net, depths, widths, legacy, x, stages="stages."):
+    """Returns the maps of the stages. `stages` is how the folder names a stage."""
+    gelu = ACTIVATIONS["gelu"]
+
+    def normed(name, x, out, kernel=1, stride=1, groups=1):
+        return unit(net, name + ".c", name + ".bn", x, out, kernel, stride, groups, "")
+
+    def mlp(name, x):
+        return x + normed(name + "conv2", gelu(normed(name + "conv1", x, 2 * len(x))), len(x))
+
+    def block(name, x, squeezes):
+        mixer, n = name + "token_mixer.", len(x)
+        if legacy:
+            x = normed(mixer + "conv", x, n, 3, groups=n) + normed(mixer + "conv1", x, n, groups=n) + x
+        else:
+            x = net.batch_norm(mixer + "bn", normed(mixer + "conv", x, n, 3, groups=n) + net.conv(mixer + "conv1", x, n, groups=n, bias=True) + x)
+        x = squeezed(net, name + "se.", x, 8) if squeezes else x
+        return mlp(name + "channel_mixer.", x)
+    x = normed("stem.conv2", gelu(normed("stem.conv1", x, widths[0] // 2, 3, 2)), widths[0], 3, 2)
+    maps = []
+    for s, (depth, width) in enumerate(zip(depths, widths)):
+        if s:
+            name = f"{stages}{s}.downsample."
+            x = block(name + "pre_block.", x, False)
+            x = normed(name + "channel_downsample", normed(name + "spatial_downsample", x, len(x), 3, 2, len(x)), width)
+            x = mlp(name + "ffn.", x)
+        for i in range(depth):
+            x = block(f"{stages}{s}.blocks.{i}.", x, i % 2 == 0)
+        maps.append(x)
+    return maps
+
+
+def repvit(depths, widths, legacy=False, distilled=True):
+    def reading(net, labels, x):
+        x = repvit_maps(net, depths, widths, legacy, x)[-1]
+        mean = x.mean((1, 2))
+        if not labels:
+            return {"last_hidden_state": x[None], "pooler_output": mean[None]}
+        heads = ["head.head", "head.head_dist"][:1 + distilled]
+        return {"logits": np.mean([net.linear(head + ".l", net.batch_norm(head + ".bn", mean[:, None, None])[:, 0, 0], labels)
+                                   for head in heads], 0)[None]}
+    return reading
+
+
 def fastvit(depths, widths, ratios, attends=(), squeezes=(), activated=False, channels=False, stem_scales=True, fused=False):
     """`attends` and `squeezes` are the stages with attention and with squeeze and excitation; `fused` folders have one convolution in
     the place of several."""

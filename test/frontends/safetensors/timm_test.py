@@ -22,6 +22,8 @@ V4 = [[("cn", 3, 2, 1, 32), ("cn", 1, 1, 1, 32)], [("cn", 3, 2, 1, 96), ("cn", 1
       [("uir", 3, 3, 2, 6, 128), ("uir", 5, 5, 1, 4, 128), ("uir", 0, 5, 1, 4, 128), ("uir", 0, 5, 1, 3, 128)] + 2 * [("uir", 0, 3, 1, 4, 128)],
       [("cn", 1, 1, 1, 960)]]
 FAST = {"layers": [1, 2, 1, 2], "embed_dims": [8, 16, 16, 32], "mlp_ratios": [2, 3, 2, 2]}
+AVG = {"global_pool": "avg"}
+REP = {"depth": [2, 1, 3], "embed_dim": [8, 16, 24]}
 ROWS = [  # architecture, model_args, reading, and the rest of config.json
     ("vit_tiny_patch16_224", VIT, readings.vit(**SMALL)),
     ("vit_small_patch8_224", VIT | {"mlp_ratio": 3, "qkv_bias": False}, readings.vit(**SMALL, patch=8, ratio=3, bias=False)),
@@ -37,7 +39,7 @@ ROWS = [  # architecture, model_args, reading, and the rest of config.json
      readings.vit(**SMALL, ratio=5.33334, gated=True, act="silu", registers=4, overlap=False, scales=True)),
     ("vit_base_patch16_siglip_224", VIT, readings.vit(**SMALL, classes=False, pooling="map"), {"global_pool": "map"}),
     ("vit_so400m_patch14_siglip_gap_224", VIT | {"mlp_ratio": 2, "patch_size": 16, "act_layer": "gelu_tanh"},
-     readings.vit(**SMALL, ratio=2, classes=False, pooling="avg", fc_norm=False, act="gelu_tanh"), {"num_classes": 0, "global_pool": "avg"}),
+     readings.vit(**SMALL, ratio=2, classes=False, pooling="avg", fc_norm=False, act="gelu_tanh"), {"num_classes": 0} | AVG),
     ("vit_intern300m_patch14_448", VIT | {"patch_size": 16}, readings.vit(**SMALL, scales=True, final=False)),
     ("eva_large_patch14_196", VIT | {"patch_size": 16}, readings.vit(**SMALL, pooling="avg"), {"global_pool": "avg"}),
     ("flexivit_small", VIT, readings.vit(**SMALL, overlap=False)),
@@ -45,7 +47,7 @@ ROWS = [  # architecture, model_args, reading, and the rest of config.json
     ("deit_tiny_distilled_patch16_224", VIT, readings.vit(**SMALL, distilled=True)),
     ("deit3_small_patch16_224", VIT, readings.vit(**SMALL, overlap=False, scales=True)),
     ("beit_base_patch16_224", VIT, readings.vit(**SMALL, pooling="avg", relative=True, scales=True), {"global_pool": "avg"}),
-    ("vit_small_patch16_dinov3", VIT, readings.vit(**SMALL, rotary="dinov3", bias=False, **DINO), {"num_classes": 0, "global_pool": "avg"}),
+    ("vit_small_patch16_dinov3", VIT, readings.vit(**SMALL, rotary="dinov3", bias=False, **DINO), {"num_classes": 0} | AVG),
     ("vit_tiny_patch16_dinov3_qkvb", VIT, readings.vit(**SMALL, rotary="dinov3", **DINO), {"global_pool": "avg"}),
     ("eva02_tiny_patch14_224", VIT | {"patch_size": 8, "mlp_ratio": 2},
      readings.vit(**SMALL, patch=8, ratio=2, rotary="eva02", pooling="avg", gated=True, act="silu"), {"global_pool": "avg"}),
@@ -61,6 +63,10 @@ ROWS = [  # architecture, model_args, reading, and the rest of config.json
     ("ecaresnet26t", {}, readings.resnet([2, 2, 2, 2], False, (24, 32, 64), average=True, squeeze="eca")),
     ("seresnext26d_32x4d", {}, readings.resnet([2, 2, 2, 2], False, (32, 32, 64), 32, 4, True, "se")),
     ("resnetrs50", {}, readings.resnet([3, 4, 6, 3], False, (32, 32, 64), average=True, squeeze="se", convolves=True)),
+    ("repvit_m1", REP, readings.repvit(*REP.values(), legacy=True), AVG),
+    ("repvit_m1_1", REP, readings.repvit(*REP.values()), AVG),
+    ("repvit_m0_9", REP | {"distillation": False}, readings.repvit(*REP.values(), distilled=False), AVG),
+    ("repvit_m2_3", REP, readings.repvit(*REP.values()), {"num_classes": 0} | AVG),
     ("fastvit_t8", FAST, readings.fastvit(*FAST.values())),
     ("fastvit_t12", FAST, readings.fastvit(*FAST.values(), fused=True)),
     ("fastvit_sa12", FAST, readings.fastvit(*FAST.values(), attends=[3], fused=True)),
@@ -144,6 +150,7 @@ def test_refused(folder):
             ("regnety_002", {"group_size": 0}, {}, "group"), ("regnety_002", {"preact": True}, {}, "preact"), ("vgg11", {"mlp_ratio": 0}, {}, "mlp_ratio"),
             ("densenet121", {"growth_rate": 10**9}, {}, "at most"), ("densenet121", {"block_config": []}, {}, "depths"),
             ("vgg11", {}, {"pretrained_cfg": {"input_size": [3, 16, 16]}}, "features.0.weight"), ("resnet50d", {"stem_width": 8}, {}, "stem_width"),
+            ("repvit_m1", {"depth": [1]}, {}, "depths"), ("repvit_m1", {"embed_dim": [7, 8, 8, 8]}, {}, "even"),
             ("fastvit_t8", {"layers": [1]}, {}, "layers"), ("fastvit_t8", {"embed_dims": [0, 1, 2, 3]}, {}, "width"),
             ("fastvit_t8", {"mlp_ratios": [1e9] * 4}, {}, "ratio"), ("fastvit_t8", {"token_mixers": ["pool"] * 4}, {}, "token_mixers"),
             ("fastvit_sa12", {"embed_dims": [8, 8, 8, 8]}, {}, "32"), ("fastvit_t8", {"repmixer_kernel_size": 2}, {}, "odd"),
