@@ -91,6 +91,9 @@ constexpr std::string_view kPictureDefaults = R"({"tie_word_embeddings": false})
 constexpr std::string_view kBlipDefaults = R"({"tie_word_embeddings": false,
     "text_config": {}, "vision_config": {}})";
 
+constexpr std::string_view kFlorenceDefaults = R"({"tie_word_embeddings": true,
+    "text_config": {}, "vision_config": {}, "image_token_id": 51289})";
+
 // Follow transformers' models/*/modeling_*.py.
 constexpr EncoderDecoderRow kSequenceRows[] = {
     {.model_type = "blip",
@@ -101,6 +104,13 @@ constexpr EncoderDecoderRow kSequenceRows[] = {
      .normed_embeddings = true,
      .takes_scale = false,
      .defaults = kBlipDefaults},
+    {.model_type = "florence2",
+     .family = SequenceFamily::kFlorence,
+     .position_offset = 2,
+     .pre_norms = false,
+     .final_norms = false,
+     .normed_embeddings = true,
+     .defaults = kFlorenceDefaults},
     {.model_type = "bart",
      .family = SequenceFamily::kBart,
      .position_offset = 2,
@@ -183,6 +193,14 @@ constexpr EncoderDecoderRow kSequenceRows[] = {
 }  // namespace
 
 std::span<const EncoderDecoderRow> EncoderDecoderRows() { return kSequenceRows; }
+
+const std::string_view kFlorenceTextDefaults = kBartDefaults;
+const std::string_view kFlorenceVisionDefaults = R"({"in_channels": 3, "depths": [1, 1, 9, 1],
+    "patch_size": [7, 3, 3, 3], "patch_stride": [4, 2, 2, 2], "patch_padding": [3, 1, 1, 1],
+    "patch_prenorm": [false, true, true, true], "embed_dim": [128, 256, 512, 1024],
+    "num_heads": [4, 8, 16, 32], "num_groups": [4, 8, 16, 32], "window_size": 12,
+    "mlp_ratio": 4.0, "qkv_bias": true, "activation_function": "gelu", "projection_dim": 1024,
+    "max_position_embeddings": 50})";
 
 const EncoderDecoderRow* FindEncoderDecoderRow(const Config& config) {
   const std::string type = config.Text("model_type", "");
@@ -333,9 +351,44 @@ const std::vector<TensorName>& EncoderDecoderNames(SequenceFamily family) {
       {"output.bias", "cls.predictions.bias"},
       {"output.bias", "cls.predictions.decoder.bias"},
   };
+  static const std::vector<TensorName> florence = [] {
+    std::vector<TensorName> names = {
+        {"stage.{}.patches", "vision_tower.convs.{}.conv"},
+        {"stage.{}.norm", "vision_tower.convs.{}.norm"},
+        {"stage.{}.block.{}.places.qkv", "vision_tower.blocks.{}.{}.spatial_block.window_attn.qkv"},
+        {"stage.{}.block.{}.places.attention",
+         "vision_tower.blocks.{}.{}.spatial_block.window_attn.proj"},
+        {"stage.{}.block.{}.channels.qkv",
+         "vision_tower.blocks.{}.{}.channel_block.channel_attn.qkv"},
+        {"stage.{}.block.{}.channels.attention",
+         "vision_tower.blocks.{}.{}.channel_block.channel_attn.proj"},
+        {"stage.{}.block.{}.places.first", "vision_tower.blocks.{}.{}.spatial_block.conv1"},
+        {"stage.{}.block.{}.channels.first", "vision_tower.blocks.{}.{}.channel_block.conv1"},
+        {"stage.{}.block.{}.places.second", "vision_tower.blocks.{}.{}.spatial_block.conv2"},
+        {"stage.{}.block.{}.channels.second", "vision_tower.blocks.{}.{}.channel_block.conv2"},
+        {"stage.{}.block.{}.places.attention_norm",
+         "vision_tower.blocks.{}.{}.spatial_block.norm1"},
+        {"stage.{}.block.{}.channels.attention_norm",
+         "vision_tower.blocks.{}.{}.channel_block.norm1"},
+        {"stage.{}.block.{}.places.norm", "vision_tower.blocks.{}.{}.spatial_block.norm2"},
+        {"stage.{}.block.{}.channels.norm", "vision_tower.blocks.{}.{}.channel_block.norm2"},
+        {"stage.{}.block.{}.places.up", "vision_tower.blocks.{}.{}.spatial_block.ffn.fc1"},
+        {"stage.{}.block.{}.channels.up", "vision_tower.blocks.{}.{}.channel_block.ffn.fc1"},
+        {"stage.{}.block.{}.places.down", "vision_tower.blocks.{}.{}.spatial_block.ffn.fc2"},
+        {"stage.{}.block.{}.channels.down", "vision_tower.blocks.{}.{}.channel_block.ffn.fc2"},
+        {"projector", "multi_modal_projector.image_projection"},
+        {"projector_norm", "multi_modal_projector.image_proj_norm"},
+        {"rows", "multi_modal_projector.image_position_embed.row_embeddings"},
+        {"columns", "multi_modal_projector.image_position_embed.column_embeddings"},
+    };
+    names.insert(names.end(), bart.begin(), bart.end());
+    return names;
+  }();
   switch (family) {
     case SequenceFamily::kBlip:
       return blip;
+    case SequenceFamily::kFlorence:
+      return florence;
     case SequenceFamily::kT5:
       return t5;
     case SequenceFamily::kMoonshine:

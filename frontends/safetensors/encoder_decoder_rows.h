@@ -12,7 +12,15 @@
 
 namespace mlc::safetensors {
 
-enum class SequenceFamily : uint8_t { kT5, kBart, kWhisper, kMoonshine, kPictures, kBlip };
+enum class SequenceFamily : uint8_t {
+  kT5,
+  kBart,
+  kWhisper,
+  kMoonshine,
+  kPictures,
+  kBlip,
+  kFlorence,
+};
 
 struct EncoderDecoderRow {
   std::string_view model_type;
@@ -32,6 +40,8 @@ struct EncoderDecoderRow {
 // Returns null if there is no row for this config.json.
 const EncoderDecoderRow* FindEncoderDecoderRow(const Config& config);
 std::span<const EncoderDecoderRow> EncoderDecoderRows();
+// The defaults of Florence-2's tower and of its language model, which is a BART.
+extern const std::string_view kFlorenceVisionDefaults, kFlorenceTextDefaults;
 const std::vector<TensorName>& EncoderDecoderNames(SequenceFamily family);
 
 }  // namespace mlc::safetensors

@@ -9,6 +9,7 @@
 #include "frontends/safetensors/image_processor.h"
 #include "frontends/safetensors/picture_nets.h"
 #include "frontends/safetensors/vision_rows.h"
+#include "lib/networks/davit.h"
 #include "lib/networks/vision_transformer.h"
 #include "lib/networks/whisper_kit.h"
 
@@ -99,6 +100,24 @@ constexpr PictureDecoder kPictureDecoders[] = {
       "decoder_attention_heads": 16, "decoder_ffn_dim": 4096, "activation_function": "gelu",
       "max_position_embeddings": 512, "scale_embedding": false})"},
 };
+// What Florence-2 was trained to read in the place of a task (transformers'
+// models/florence2/processing_florence2.py).
+constexpr std::string_view kFlorenceTasks = R"({"task_prompts": {
+    "<OCR>": "What is the text in the image?",
+    "<OCR_WITH_REGION>": "What is the text in the image, with regions?",
+    "<CAPTION>": "What does the image describe?",
+    "<DETAILED_CAPTION>": "Describe in detail what is shown in the image.",
+    "<MORE_DETAILED_CAPTION>": "Describe with a paragraph what is shown in the image.",
+    "<OD>": "Locate the objects with category name in the image.",
+    "<DENSE_REGION_CAPTION>": "Locate the objects in the image, with their descriptions.",
+    "<REGION_PROPOSAL>": "Locate the region proposals in the image.",
+    "<CAPTION_TO_PHRASE_GROUNDING>": "Locate the phrases in the caption: {input}",
+    "<REFERRING_EXPRESSION_SEGMENTATION>": "Locate {input} in the image with mask",
+    "<REGION_TO_SEGMENTATION>": "What is the polygon mask of region {input}",
+    "<OPEN_VOCABULARY_DETECTION>": "Locate {input} in the image.",
+    "<REGION_TO_CATEGORY>": "What is the region {input}?",
+    "<REGION_TO_DESCRIPTION>": "What does the region {input} describe?",
+    "<REGION_TO_OCR>": "What text is in the region {input}?"}})";
 constexpr std::string_view kBlipTextDefaults = R"({"vocab_size": 30524, "hidden_size": 768,
     "intermediate_size": 3072, "num_hidden_layers": 12, "num_attention_heads": 8,
     "max_position_embeddings": 512, "hidden_act": "gelu", "layer_norm_eps": 1e-12,
@@ -109,6 +128,8 @@ std::vector<std::string> PrefixesOf(SequenceFamily family) {
   if (family == SequenceFamily::kBlip)
     return {"text_decoder.bert.", "text_decoder.", "vision_model.", ""};
   if (family == SequenceFamily::kT5) return {"", "transformer."};
+  if (family == SequenceFamily::kFlorence)
+    return {"model.language_model.", "language_model.", "model.", ""};
   return {"model.", ""};
 }
 
@@ -167,7 +188,7 @@ class SequenceImporter {
         ReadT5();
         break;
       case SequenceFamily::kBart:
-        ReadBart();
+        ReadBart(json_);
         break;
       case SequenceFamily::kWhisper:
         ReadWhisper(read);
@@ -180,6 +201,9 @@ class SequenceImporter {
         break;
       case SequenceFamily::kBlip:
         ReadBlip(read);
+        break;
+      case SequenceFamily::kFlorence:
+        ReadFlorence(read);
         break;
     }
     const networks::NetworkWeights own = weights_.ForNetwork();
@@ -196,20 +220,31 @@ class SequenceImporter {
             : networks::BuildEncoderDecoder(config_, found, options_, diagnostics);
     weights_.CheckAllUsed(IsLeftOverOfSequences);
     program.interface.metadata = {
-        {"co.huggingface.exporters.task", !head_->task.empty() ? std::string(head_->task)
-                                          : reads_pictures()   ? "image-to-text"
-                                          : row_.input != SequenceConfig::Input::kTokens
-                                              ? "automatic-speech-recognition"
-                                              : "text2text-generation"},
-        {kGenerationSettings, row_.family == SequenceFamily::kBlip
-                                  ? BlipSettings(json_.Object("text_config"))
-                                  : GenerationSettings(folder_, json_, read)}};
+        {"co.huggingface.exporters.task",
+         !head_->task.empty()                           ? std::string(head_->task)
+         : row_.family == SequenceFamily::kFlorence     ? "image-text-to-text"
+         : reads_pictures()                             ? "image-to-text"
+         : row_.input != SequenceConfig::Input::kTokens ? "automatic-speech-recognition"
+                                                        : "text2text-generation"},
+        {kGenerationSettings, Settings(read)}};
     if (reads_pictures()) DescribePictures(program, picture_);
     return program;
   }
 
  private:
-  bool reads_pictures() const { return vision_ || swin_; }
+  bool reads_pictures() const {
+    return vision_ || swin_ || row_.family == SequenceFamily::kFlorence;
+  }
+  std::string Settings(std::vector<fs::path>* read) const {
+    switch (row_.family) {
+      case SequenceFamily::kBlip:
+        return BlipSettings(json_.Object("text_config"));
+      case SequenceFamily::kFlorence:
+        return FlorenceSettings(read);
+      default:
+        return GenerationSettings(folder_, json_, read);
+    }
+  }
 
   static constexpr const char* kOutputName = "output.weight";
 
@@ -223,7 +258,7 @@ class SequenceImporter {
       case SequenceHead::kTokens:
         return true;
       case SequenceHead::kHidden:
-        return !reads_pictures() && options_.runtime != kWhisperKit;
+        return !vision_ && !swin_ && options_.runtime != kWhisperKit;
       case SequenceHead::kSound:
         return row_.family == SequenceFamily::kWhisper && options_.runtime != kWhisperKit;
       default:
@@ -264,7 +299,8 @@ class SequenceImporter {
          {"embed_tokens.weight", "shared.weight", "lm_head.weight", "proj_out.weight",
           "embed_positions.weights", "embed_positions.weight", "embed_positions._float_tensor",
           "rotary_emb.inv_freq", "cls.predictions.decoder.bias", "relative_position_index",
-          "relative_coords_table", "attn_mask", "mask_token"})
+          "relative_coords_table", "attn_mask", "mask_token",
+          "visual_temporal_embed.pos_idx_to_embed"})
       if (name.ends_with(end)) return true;
     // The pooled picture is not read.
     if (name.find("encoder.pooler.") != std::string_view::npos) return true;
@@ -317,27 +353,27 @@ class SequenceImporter {
     if (scaled) config_.logit_scale = 1 / std::sqrt(static_cast<double>(side.width));
   }
 
-  SequenceConfig::Side BartSide(const std::string& side) const {
-    return {.layers = json_.Int(side + "_layers"),
-            .width = json_.Int("d_model"),
-            .heads = json_.Int(side + "_attention_heads"),
-            .feed_forward = json_.Int(side + "_ffn_dim"),
-            .vocabulary = json_.Int("vocab_size"),
-            .most = json_.Int("max_position_embeddings", 0),
-            .activation = ActivationOf(json_, "activation_function")};
+  static SequenceConfig::Side BartSide(const Config& config, const std::string& side) {
+    return {.layers = config.Int(side + "_layers"),
+            .width = config.Int("d_model"),
+            .heads = config.Int(side + "_attention_heads"),
+            .feed_forward = config.Int(side + "_ffn_dim"),
+            .vocabulary = config.Int("vocab_size"),
+            .most = config.Int("max_position_embeddings", 0),
+            .activation = ActivationOf(config, "activation_function")};
   }
-  void ReadBart() {
-    config_.encoder = BartSide("encoder");
-    config_.decoder = BartSide("decoder");
-    if (!json_.Bool("share_encoder_decoder_embeddings", true))
-      config_.decoder.vocabulary = json_.Int("decoder_vocab_size", config_.decoder.vocabulary);
-    if (row_.takes_scale && json_.Bool("scale_embedding"))
+  void ReadBart(const Config& config) {
+    config_.encoder = BartSide(config, "encoder");
+    config_.decoder = BartSide(config, "decoder");
+    if (!config.Bool("share_encoder_decoder_embeddings", true))
+      config_.decoder.vocabulary = config.Int("decoder_vocab_size", config_.decoder.vocabulary);
+    if (row_.takes_scale && config.Bool("scale_embedding"))
       config_.embedding_scale = std::sqrt(static_cast<double>(config_.encoder.width));
   }
 
   void ReadWhisper(std::vector<fs::path>* read) {
-    config_.encoder = BartSide("encoder");
-    config_.decoder = BartSide("decoder");
+    config_.encoder = BartSide(json_, "encoder");
+    config_.decoder = BartSide(json_, "decoder");
     config_.encoder.most = json_.Int("max_source_positions");
     config_.decoder.most = json_.Int("max_target_positions");
     config_.bands = json_.Int("num_mel_bins");
@@ -475,6 +511,87 @@ class SequenceImporter {
         config.Int("max_length", 20));
   }
 
+  // BART, in whose encoder the tokens of a picture have the embeddings of a DaViT (transformers'
+  // modeling_florence2.py).
+  void ReadFlorence(std::vector<fs::path>* read) {
+    const Config given = json_.Object("vision_config");
+    if (given.Text("model_type", "florence_vision") != "florence_vision")
+      throw Error("unsupported-architecture", "\"{}\" is \"{}\"", given.KeyPath("model_type"),
+                  given.Text("model_type"))
+          .At({json_.file(), "key \"vision_config.model_type\""})
+          .Expected(
+              "\"florence_vision\": a folder of transformers' own Florence-2 classes, such as "
+              "those of florence-community");
+    const Config vision = given.WithDefaults(kFlorenceVisionDefaults);
+    ReadBart(json_.Object("text_config").WithDefaults(kFlorenceTextDefaults));
+    networks::DaVitConfig tower{.window = vision.Int("window_size"),
+                                .feed_forward = vision.Number("mlp_ratio"),
+                                .query_bias = vision.Bool("qkv_bias"),
+                                .activation = ActivationOf(vision, "activation_function")};
+    const std::vector<int64_t> depths = vision.Ints("depths"), widths = vision.Ints("embed_dim"),
+                               heads = vision.Ints("num_heads"), groups = vision.Ints("num_groups"),
+                               kernels = vision.Ints("patch_size"),
+                               strides = vision.Ints("patch_stride"),
+                               paddings = vision.Ints("patch_padding");
+    const std::vector<bool> norms = vision.Bools("patch_prenorm");
+    auto refuse = [&](const char* key, const char* expected) {
+      throw Error("bad-file", "\"{}\" is {}", vision.KeyPath(key), vision.Json(key))
+          .At({json_.file(), fmt::format("key \"{}\"", vision.KeyPath(key))})
+          .Expected(expected);
+    };
+    for (const auto& [key, size] : {std::pair{"depths", depths.size()},
+                                    {"num_heads", heads.size()},
+                                    {"num_groups", groups.size()},
+                                    {"patch_size", kernels.size()},
+                                    {"patch_stride", strides.size()},
+                                    {"patch_padding", paddings.size()},
+                                    {"patch_prenorm", norms.size()}})
+      if (size != widths.size()) refuse(key, "as many members as \"embed_dim\" has");
+    for (size_t i = 0; i < widths.size(); ++i) {
+      if (paddings[i] != kernels[i] / 2) refuse("patch_padding", "half of \"patch_size\"");
+      tower.stages.push_back({.depth = depths[i],
+                              .width = widths[i],
+                              .heads = heads[i],
+                              .groups = groups[i],
+                              .kernel = kernels[i],
+                              .stride = strides[i],
+                              .norm_first = norms[i]});
+    }
+    networks::CheckDaVit(tower);
+    constexpr int64_t kSide = 768;  // of the image processor of all published models
+    picture_ = PictureInputOf(ReadImageProcessor(folder_.path(), read), {kSide, kSide},
+                              vision.Int("in_channels"), options_);
+    networks::CheckPositive({{"height of a picture", picture_.size.height},
+                             {"width of a picture", picture_.size.width},
+                             {"number of channels of a picture", picture_.channels}});
+    const int64_t width = vision.Int("projection_dim"),
+                  positions = vision.Int("max_position_embeddings");
+    if (width != config_.encoder.width) refuse("projection_dim", "the width of the language model");
+    config_.picture_token = TokenAt("image_token_id");
+    tokens_of_picture_ = 1;
+    networks::GridSize map = picture_.size;
+    for (const networks::DaVitConfig::Stage& stage : tower.stages)
+      for (int64_t* side : {&map.height, &map.width}) *side = (*side - 1) / stage.stride + 1;
+    tokens_of_picture_ += map.count();
+    config_.picture = [this, tower, width, positions](Function& function, Builder& b) {
+      Value* pixels = networks::AddPictureInput(b, function, picture_);
+      const networks::NetworkWeights weights = weights_.ForNetwork();
+      networks::Layers layers(b, weights);
+      return networks::FlorenceTokens(b, layers, networks::DaVitMap(b, layers, tower, pixels),
+                                      positions, width);
+    };
+  }
+  // With the tokens that stand before a prompt, and the prompts of tasks.
+  std::string FlorenceSettings(std::vector<fs::path>* read) const {
+    const Config text = json_.Object("text_config").WithDefaults(kFlorenceTextDefaults);
+    std::string settings = GenerationSettings(folder_, text, read);
+    settings.pop_back();
+    return fmt::format(
+        "{}{}\"image_token_id\": {}, \"num_image_tokens\": {}, \"task_prompts\": {}}}", settings,
+        settings == "{" ? "" : ", ", config_.picture_token, tokens_of_picture_,
+        Config::Parse(std::string(kFlorenceTasks), "").Json("task_prompts"));
+  }
+
   void ReadSwinEncoder(const Config& config, std::vector<fs::path>* read) {
     const bool both = config.kind("image_size") == Config::Kind::kList;
     const std::vector<int64_t> sides =
@@ -522,12 +639,14 @@ class SequenceImporter {
   const VisionRow* vision_;  // null unless a vision transformer encodes pictures
   FolderWeights weights_;
   networks::PictureInput picture_;
+  int64_t tokens_of_picture_ = 0;  // Florence-2
   const SequenceHeadRow* head_ = nullptr;
   SequenceConfig config_;
 };
 
 bool ReadsPictures(const EncoderDecoderRow& row) {
-  return row.family == SequenceFamily::kPictures || row.family == SequenceFamily::kBlip;
+  return row.family == SequenceFamily::kPictures || row.family == SequenceFamily::kBlip ||
+         row.family == SequenceFamily::kFlorence;
 }
 
 std::set<std::string> TypesOfRows(bool pictures) {

@@ -187,6 +187,7 @@ class SequenceFunction {
         const Dim tokens = InputTokens();
         Value* ids = input_ids_ = AddInput("input_ids", DType::kInt32, {1, tokens});
         MakeSeen(AddInput("attention_mask", DType::kInt32, {1, tokens}));
+        if (config_.picture) picture_ = config_.picture(function_, b_);
         Value* at = IndicesOf(b_, ids, 1);
         x = Embedded("encoder.", side, ids, at);
         queries = at;
@@ -377,6 +378,7 @@ class SequenceFunction {
     Value* table = layers_.Needed(own + "tokens.weight", {side.vocabulary, side.width});
     Value* x = Rows(b_, table, ids);
     if (config_.embedding_scale != 1) x = Binary(b_, "mul", x, config_.embedding_scale);
+    if (picture_ && ids == input_ids_) x = WithPicture(x, ids);
     const bool norm_first = config_.positions_after_norm && own == "decoder.";
     if (norm_first) x = Norm(own + "embedding_norm", x);
     if (Value* positions = PositionTable(own, side)) {
@@ -385,6 +387,16 @@ class SequenceFunction {
       x = Binary(b_, "add", x, Expanded(b_, Rows(b_, positions, rows), {0}));
     }
     return config_.normed_embeddings && !norm_first ? Norm(own + "embedding_norm", x) : x;
+  }
+
+  // Replaces the embeddings of picture tokens; each one more takes the next embedding of the picture.
+  Value* WithPicture(Value* x, Value* ids) {
+    Value* replaced = Binary(b_, "equal", ids, config_.picture_token);
+    Value* place = b_.Make("cumsum", {{"x", b_.Cast(replaced, DType::kInt32)}, {"axis", 1}});
+    const auto last = static_cast<int32_t>(picture_->type.shape[1].constant() - 1);
+    place = Binary(b_, "minimum", Binary(b_, "maximum", Binary(b_, "sub", place, 1), 0), last);
+    Value* rows = Rows(b_, Squeezed(b_, picture_, {0}), place);
+    return Select(b_, Expanded(b_, replaced, {2}), rows, x);
   }
 
   // Returns [rows, width], or null if the model has no such table.
@@ -507,6 +519,7 @@ class SequenceFunction {
   Value* past_ = nullptr;                      // int32 [1]: the number of past tokens
   Value* seen_ = nullptr;                      // bool [1, 1, 1, I]
   Value* input_ids_ = nullptr;                 // of the encoder
+  Value* picture_ = nullptr;                   // [1, P, width]; null if the encoder reads none
   std::vector<Value*> encoder_states_;         // before each layer, and the last
   Value *cosine_ = nullptr, *sine_ = nullptr;  // [1, tokens, half of the rotated dimensions]
 };

@@ -1,10 +1,11 @@
 // lib/networks/encoder_decoder.h - a builder for encoder-decoders (T5, BART, Marian, M2M-100, Whisper,
-// Moonshine, TrOCR, BLIP), from flags, sizes and weights.
+// Moonshine, TrOCR, BLIP, Florence-2), from flags, sizes and weights.
 //
 // Letters of shapes: I input tokens or hidden states of the encoder, S tokens of this call, T all
 // tokens of the decoder so far, C the decoder's context, W the width. The encoder's inputs are
 //
-//   kTokens   input_ids int32 [1, I], attention_mask int32 [1, I], 0 for padding
+//   kTokens   input_ids int32 [1, I], attention_mask int32 [1, I], 0 for padding; with `picture` also
+//             what it adds
 //   kMel      input_features fp32 [1, bands, 2 * I]: a log-mel spectrogram
 //   kSamples  input_values fp32 [1, samples] at 16 kHz
 //   others    what the caller's encoder takes
@@ -95,6 +96,10 @@ struct EncoderDecoderConfig {
   double rotary_theta = 10000;
   // kOther: adds the inputs of the encoder to a function, and returns its hidden states [1, I, width].
   std::function<Value*(Function&, Builder&)> other = {};
+  // kTokens: adds the input of a picture to a function, and returns embeddings [1, P, width], of which
+  // one after the other takes the place of a `picture_token` in the encoder's input (Florence-2).
+  std::function<Value*(Function&, Builder&)> picture = {};
+  int32_t picture_token = 0;
   // Names in the function main.
   std::string output_ids = "decoder_input_ids", states = "encoder_last_hidden_state";
 };

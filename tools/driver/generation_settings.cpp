@@ -184,6 +184,14 @@ GenerationSettings SettingsOf(const Program& program) {
     settings.tasks = NamedTokens(json, "task_to_id");
     settings.multilingual = json.Bool("is_multilingual", !settings.languages.empty());
     settings.no_timestamps = TokenOf(json, "no_timestamps_token_id");
+    settings.picture_token = TokenOf(json, "image_token_id");
+    constexpr int64_t kMostPictureTokens = 1 << 16;
+    settings.picture_tokens =
+        std::clamp<int64_t>(json.Int("num_image_tokens", 0), 0, kMostPictureTokens);
+    if (json.has("task_prompts")) {
+      const Config tasks = json.Object("task_prompts");
+      for (const std::string& task : tasks.keys()) settings.task_prompts[task] = tasks.Text(task);
+    }
     if (json.has("max_initial_timestamp_index"))
       settings.max_initial_timestamp = json.Int("max_initial_timestamp_index");
   }

@@ -84,39 +84,53 @@ class SequenceGenerator {
     result.prompt = options_.prompt;
     if (!options_.audio.empty()) {
       Transcribe(result);
-    } else if (!options_.picture.empty()) {
-      const auto [port, value] = InputPorts(encode_).at(0);
-      Encode(MakeInputs(encode_, {{verify::UserName(port),
-                                   ReadInput(options_.picture, port, value, options_.fit)}}),
-             result);
-      Decode({Start()}, false, result);
-    } else {
-      result.prompt_tokens = input_ = InputTokens();
-      Encode({{"input_ids",
-               Tensor::Of<int32_t>({1, std::ssize(result.prompt_tokens)}, result.prompt_tokens)}},
-             result);
-      Decode({Start()}, false, result);
+      return result;
     }
+    TensorsByName inputs;
+    if (!options_.picture.empty()) inputs = Picture();
+    if (reads_text()) {
+      result.prompt_tokens = input_ = InputTokens();
+      inputs["input_ids"] =
+          Tensor::Of<int32_t>({1, std::ssize(result.prompt_tokens)}, result.prompt_tokens);
+    }
+    Encode(std::move(inputs), result);
+    Decode({Start()}, false, result);
     return result;
   }
 
  private:
-  [[noreturn]] void Unsuitable(const char* option, const char* takes) const {
-    throw Error("usage", "{}: the encoder of this model reads {}", option, takes);
+  bool reads_text() const { return PartInput(encode_, "input_ids") != nullptr; }
+  bool reads_sounds() const { return features_ || PartInput(encode_, "input_values"); }
+  bool reads_pictures() const {
+    return !reads_sounds() && (!reads_text() || settings_.picture_token.has_value());
+  }
+  // Returns the input that is the picture.
+  TensorsByName Picture() const {
+    for (const auto& [port, value] : InputPorts(encode_))
+      if (value.type.rank() == 4)
+        return MakeInputs(encode_, {{verify::UserName(port),
+                                     ReadInput(options_.picture, port, value, options_.fit)}});
+    throw Error("bad-file", "the encoder has no input for a picture");
+  }
+  [[noreturn]] void Unsuitable(const char* option) const {
+    throw Error("usage", "{}: the encoder of this model reads {}", option,
+                reads_sounds()      ? "sounds: pass --audio FILE"
+                : !reads_pictures() ? "text: pass --prompt TEXT or --tokens IDS"
+                : reads_text()
+                    ? "a picture and a text: pass --picture FILE and --prompt TEXT or --tokens IDS"
+                    : "pictures: pass --picture FILE");
   }
   void CheckOptions() const {
-    const bool text = PartInput(encode_, "input_ids") != nullptr,
-               sound = features_ || PartInput(encode_, "input_values") != nullptr;
+    const bool text = options_.has_prompt || !options_.tokens.empty();
     if (options_.chat) throw Error("usage", "--chat: an encoder-decoder has no chat template");
-    if (!options_.picture.empty() && (text || sound))
-      Unsuitable("--picture",
-                 text ? "text: pass --prompt TEXT or --tokens IDS" : "sounds: pass --audio FILE");
-    if (options_.audio.empty() && options_.picture.empty() && !text)
-      Unsuitable(options_.has_prompt ? "--prompt" : "--tokens",
-                 sound ? "sounds: pass --audio FILE" : "pictures: pass --picture FILE");
-    if (!options_.audio.empty() && !sound)
-      Unsuitable("--audio", text ? "text: pass --prompt TEXT or --tokens IDS"
-                                 : "pictures: pass --picture FILE");
+    if (!options_.picture.empty() && !reads_pictures()) Unsuitable("--picture");
+    if (!options_.audio.empty() && !reads_sounds()) Unsuitable("--audio");
+    if (text && !reads_text()) Unsuitable(options_.has_prompt ? "--prompt" : "--tokens");
+    if ((options_.audio.empty() && reads_sounds()) ||
+        (options_.picture.empty() && reads_pictures()) || (!text && reads_text()))
+      Unsuitable(text                     ? options_.has_prompt ? "--prompt" : "--tokens"
+                 : options_.audio.empty() ? "--picture"
+                                          : "--audio");
     if (options_.most && *options_.most < 1)
       throw Error("usage", "--generate: expected at least one token");
     if (options_.beams && (*options_.beams < 1 || *options_.beams > kMostBeams))
@@ -130,11 +144,33 @@ class SequenceGenerator {
         throw Error("usage", "{}: the model has no tokens for languages, tasks and times", option);
   }
 
+  // Returns the prompt, with what the model reads in the place of a task.
+  std::string Prompt() const {
+    for (const auto& [task, text] : settings_.task_prompts) {
+      const size_t at = options_.prompt.find(task);
+      if (at == options_.prompt.npos) continue;
+      std::string rest = options_.prompt.substr(0, at) + options_.prompt.substr(at + task.size());
+      rest.erase(0, rest.find_first_not_of(" \n\t"));
+      rest.erase(rest.find_last_not_of(" \n\t") + 1);
+      constexpr std::string_view kInput = "{input}";
+      std::string prompt = text;
+      const size_t place = prompt.find(kInput);
+      if (place == prompt.npos && !rest.empty())
+        throw Error("usage", "--prompt: the task {} stands alone", task);
+      if (place != prompt.npos && rest.empty())
+        throw Error("usage", "--prompt: the task {} is followed by a text", task);
+      return place == prompt.npos ? prompt : prompt.replace(place, kInput.size(), rest);
+    }
+    return options_.prompt;
+  }
   std::vector<int32_t> InputTokens() const {
     std::vector<int32_t> tokens;
-    if (options_.has_prompt) tokens = tokenizer_->Encode(options_.prompt, true, true);
+    if (options_.has_prompt) tokens = tokenizer_->Encode(Prompt(), true, true);
     for (int64_t token : options_.tokens) tokens.push_back(static_cast<int32_t>(token));
     if (tokens.empty()) throw Error("usage", "--prompt has no tokens");
+    if (settings_.picture_token && std::ranges::count(tokens, *settings_.picture_token) == 0)
+      tokens.insert(tokens.begin(), static_cast<size_t>(settings_.picture_tokens),
+                    *settings_.picture_token);
     const Dim& size = PartInput(encode_, "input_ids")->type.shape[1];
     const int64_t most = size.Bounds(encode_.symbols).high;
     if (std::ssize(tokens) > most)

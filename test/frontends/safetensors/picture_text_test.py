@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Tests encoder-decoders that read pictures and have no folder in the corpus: Donut (Swin and MBart) against a reading in NumPy."""
+"""Tests encoder-decoders that read pictures and have no folder in the corpus against readings in NumPy: Donut (Swin and MBart), and
+Florence-2 (DaViT and BART), whose encoder reads a picture and a text."""
 import json
 import math
 import pathlib
@@ -9,10 +10,12 @@ sys.path[:0] = map(str, (pathlib.Path(__file__).resolve().parents[2], pathlib.Pa
 import numpy as np
 
 import safetensors_file as safetensors
+import speech_numpy
 from driver import expect, run, run_tests
 from encoders_test import error
 from language_models import refused
-from picture_numpy import Net, swin_tokens
+from picture_numpy import Net, attend, swin_tokens, tokens
+from tools.sequence_generation_test import tokenizer
 
 EXACT = 1e-5
 HEADS, VOCABULARY, POSITIONS = 4, 40, 24
@@ -59,8 +62,8 @@ def donut(folder, kind="donut-swin", width=32, size=(32, 48), seed=0):
     if kind == "swin":
         states = tower.layer_norm("layernorm", states, 1e-5)
     seen = tower.linear("enc_to_dec_proj", states, width, prefix="") if width != 32 else states
-    tokens = [2, 5, 7, 1, 39]
-    logits = mbart_decoder(text, tokens, seen, width, 2)
+    read = [2, 5, 7, 1, 39]
+    logits = mbart_decoder(text, read, seen, width, 2)
     # Saved in older versions, and not needed.
     tensors = tower.tensors | text.tensors | {"encoder.encoder.layers.0.blocks.0.attention.self.relative_position_index": np.zeros((16, 16), "i8")}
     (folder / "config.json").write_text(json.dumps({"model_type": "vision-encoder-decoder", "architectures": ["VisionEncoderDecoderModel"],
@@ -68,7 +71,7 @@ def donut(folder, kind="donut-swin", width=32, size=(32, 48), seed=0):
                                                     "pad_token_id": 1}))
     (folder / "model.safetensors").write_bytes(safetensors.of(tensors))
     np.save(folder / "pixels.npy", pixels[None])
-    np.save(folder / "tokens.npy", np.array([tokens], "i4"))
+    np.save(folder / "tokens.npy", np.array([read], "i4"))
     return {"logits": logits[None], "encoder_last_hidden_state": states[None]}
 
 
@@ -89,6 +92,131 @@ def test_donut(folder):
             expect(run("compile", model, "-o", folder / f"{name}.mlpackage"), 0)
             expect(run("verify", model, folder / f"{name}.mlpackage"), 0, "PASSED")
     print(f"# Donut within {worst:.1e} of NumPy")
+
+
+def davit(net, c, x):
+    """The last map of modeling_florence2.py's vision tower."""
+    for s, (depth, width, heads, groups) in enumerate(zip(c["depths"], c["embed_dim"], c["num_heads"], c["num_groups"])):
+        name = f"convs.{s}."
+        x = net.map_norm(name + "norm", x, 1e-5) if c["patch_prenorm"][s] else x
+        x = net.conv(name + "conv", x, width, c["patch_size"][s], c["patch_stride"][s], bias=True)
+        x = x if c["patch_prenorm"][s] else net.map_norm(name + "norm", x, 1e-5)
+
+        def places(own, y):
+            size, (_, height, across) = c["window_size"], y.shape
+            y = np.pad(y.transpose(1, 2, 0), [(0, -height % size), (0, -across % size), (0, 0)])
+            for top in range(0, y.shape[0], size):
+                for left in range(0, y.shape[1], size):
+                    part = y[top:top + size, left:left + size].reshape(-1, width)
+                    q, k, v = net.linear(own + "window_attn.qkv", part, 3 * width).reshape(len(part), 3, heads, -1).transpose(1, 2, 0, 3)
+                    part = attend(q, k, v).transpose(1, 0, 2).reshape(-1, width)
+                    y[top:top + size, left:left + size] = net.linear(own + "window_attn.proj", part, width).reshape(size, size, width)
+            return y[:height, :across].transpose(2, 0, 1)
+
+        def channels(own, y):
+            y = tokens(y)
+            q, k, v = net.linear(own + "channel_attn.qkv", y, 3 * width).reshape(len(y), 3, groups, -1).transpose(1, 2, 3, 0)
+            y = attend(q, k, v).transpose(2, 0, 1).reshape(len(y), width)
+            return net.linear(own + "channel_attn.proj", y, width).T.reshape(x.shape)
+        for i in range(depth):
+            for own, attention in ((f"blocks.{s}.{i}.spatial_block.", places), (f"blocks.{s}.{i}.channel_block.", channels)):
+                x = x + net.conv(own + "conv1", x, width, 3, groups=width, bias=True)
+                x = x + attention(own, net.map_norm(own + "norm1", x, 1e-5))
+                x = x + net.conv(own + "conv2", x, width, 3, groups=width, bias=True)
+                y = tokens(net.map_norm(own + "norm2", x, 1e-5))
+                y = net.linear(own + "ffn.fc2", gelu(net.linear(own + "ffn.fc1", y, int(width * c["mlp_ratio"]))), width)
+                x = x + y.T.reshape(x.shape)
+    return x
+
+
+def florence(folder, scale=False, untied=False):
+    """Writes a folder; returns the inputs and what the model makes of them."""
+    folder.mkdir()
+    text, tensors = speech_numpy.sequence("bart", activation_function="gelu", scale_embedding=scale)
+    width, vocabulary = text["d_model"], text["vocab_size"]
+    vision = {"depths": [1, 2], "patch_size": [7, 3], "patch_stride": [4, 2], "patch_padding": [3, 1], "patch_prenorm": [False, True],
+              "embed_dim": [8, 16], "num_heads": [2, 4], "num_groups": [4, 2], "window_size": 3, "mlp_ratio": 2.0, "projection_dim": width,
+              "max_position_embeddings": 5}
+    picture = np.random.default_rng(3).normal(size=(1, 3, 24, 28)).astype("f4")
+    net = Net("model.vision_tower.")
+    map_ = davit(net, vision, picture[0].astype("f8"))
+    net.prefix = "model.multi_modal_projector."
+    (channels, height, across), positions = map_.shape, vision["max_position_embeddings"]
+    rows = net.tensor("image_position_embed.row_embeddings.weight", positions, channels // 2)[:height]
+    columns = net.tensor("image_position_embed.column_embeddings.weight", positions, channels // 2)[:across]
+    x = tokens(map_) + np.concatenate([np.tile(columns, (height, 1)), rows.repeat(across, 0)], 1) + np.arange(channels) % 2
+    x = net.linear("image_projection", np.concatenate([x.mean(0, keepdims=True), x]), width, False)
+    x = net.layer_norm("image_proj_norm", x, 1e-5)
+    tensors.pop("final_logits_bias")
+    if untied:
+        tensors["lm_head.weight"] = net.rng.normal(size=(vocabulary, width)).astype("f4")
+    image = vocabulary - 1
+    ids, output = [4] + len(x) * [image] + [5, 7, 3], [2, 9, 8]
+    wanted = speech_numpy.sequence_outputs(text, tensors, ids, output, (image, x))
+    stored = {name.replace("model.", "model.language_model.", 1): value for name, value in tensors.items()}
+    stored |= net.tensors | {"model.multi_modal_projector.visual_temporal_embed.pos_idx_to_embed": np.zeros((4, channels), "f4")}
+    config = {"model_type": "florence2", "architectures": ["Florence2ForConditionalGeneration"], "text_config": text, "vision_config": vision,
+              "image_token_id": image, "tie_word_embeddings": not untied}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "model.safetensors").write_bytes(safetensors.of(stored))
+    return {"pixel_values": picture, "input_ids": np.array([ids], "i4"), "attention_mask": np.ones((1, len(ids)), "i4"),
+            "decoder_input_ids": np.array([output], "i4")}, wanted
+
+
+def test_florence(folder):
+    sized = ["--shape", "pixel_values=1,3,24,28"]
+    for name, options in (("tied", {}), ("scaled", {"scale": True}), ("untied", {"untied": True})):
+        inputs, wanted = florence(folder / name, **options)
+        given = []
+        for key, value in inputs.items():
+            np.save(folder / f"{key}.npy", value)
+            given += ["--input", f"{key}={folder / key}.npy"]
+        expect(run("run", folder / name, *given, *sized, "--arithmetic", "exact", "--output-dir", folder / "out"), 0)
+        for output in ("logits", "encoder_last_hidden_state"):
+            off = error(np.load(folder / "out" / f"{output}.npy")[0], np.asarray(wanted[output]).reshape(np.load(folder / "out" / f"{output}.npy")[0].shape))
+            assert off <= EXACT, (name, output, off)
+    model, package, picture = folder / "tied", folder / "m.mlpackage", folder / "pixel_values.npy"
+    expect(run("compile", model, "-o", package, *sized), 0)
+    expect(run("verify", model, package), 0, "PASSED")
+    # The tokens of the picture may be left out: they then stand in front.
+    ids = inputs["input_ids"][0]
+    count, image = int((ids == ids[1]).sum()), int(ids[1])
+    answers = [json.loads(expect(run("run", what, "--picture", picture, "--tokens", ",".join(map(str, given)), "--generate", 5, "--json", *more), 0).stdout)
+               for what, given, more in ((model, count * [image] + [5, 7, 3], sized), (model, [5, 7, 3], sized), (package, [5, 7, 3], []))]
+    assert answers[0]["tokens"] == answers[1]["tokens"] == answers[2]["tokens"] and len(answers[0]["tokens"]) > 1, answers
+    # Tasks are names of prompts.
+    special = {0: "<s>", 1: "<pad>", 2: "</s>", 3: "<unk>"}
+    words = tokenizer(model, special, image, ((), (2,)))
+    config = json.loads((model / "tokenizer.json").read_text())
+    for n, word in enumerate(["▁What", "▁does", "▁the", "▁image", "▁describe?", "▁Locate", "▁a", "▁cat", "▁in", "▁image."]):
+        config["model"]["vocab"][10 + n][0] = word
+    (model / "tokenizer.json").write_text(json.dumps(config))
+    for prompt, wanted_ids in (("<CAPTION>", [10, 11, 12, 13, 14]), ("<OPEN_VOCABULARY_DETECTION> a cat", [15, 16, 17, 18, 12, 19]),
+                               (f"{words[30].strip('▁')}", [30])):
+        found = json.loads(expect(run("run", model, "--picture", picture, "--prompt", prompt, "--generate", 2, "--json", *sized), 0).stdout)
+        assert found["prompt_tokens"] == count * [image] + wanted_ids + [2], (prompt, found["prompt_tokens"])
+    expect(run("run", model, "--picture", picture, "--prompt", "<CAPTION> of a cat", *sized), 2, "stands alone")
+    expect(run("run", model, "--picture", picture, "--prompt", "<REGION_TO_OCR>", *sized), 2, "followed by a text")
+    for arguments in (["--prompt", "a"], ["--picture", picture], ["--tokens", "5,6"]):
+        expect(run("run", model, *arguments, *sized), 2, "a picture and a text")
+
+
+def test_florence_refusals(folder):
+    florence(folder / "good")
+    for number, (part, changes, text) in enumerate((
+            ("vision_config", {"model_type": "davit"}, "florence-community"), ("vision_config", {"patch_padding": [3, 0]}, "patch_padding"),
+            ("vision_config", {"depths": [1]}, "depths"), ("vision_config", {"embed_dim": [8, 18]}, "heads"),
+            ("vision_config", {"projection_dim": 5}, "projection_dim"), ("vision_config", {"max_position_embeddings": 3}, "positions"),
+            ("vision_config", {"window_size": 10**6}, "window"), ("vision_config", {"patch_prenorm": 1}, "patch_prenorm"),
+            ("text_config", {"vocab_size": 0}, "vocabulary"), (None, {"image_token_id": -1}, "image_token_id"), (None, {"vision_config": 3}, "vision_config"))):
+        model = folder / f"{number}"
+        model.mkdir()
+        config = json.loads((folder / "good" / "config.json").read_text())
+        (config[part] if part else config).update(changes)
+        (model / "config.json").write_text(json.dumps(config))
+        (model / "model.safetensors").write_bytes((folder / "good" / "model.safetensors").read_bytes())
+        result = run("compile", model, "-o", folder / "m.mlpackage", "--shape", "pixel_values=1,3,24,28")
+        assert result.code == 1 and text in result.stderr, (changes, result)
 
 
 def test_refusals(folder):

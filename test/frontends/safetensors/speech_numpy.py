@@ -348,7 +348,8 @@ def sequence(model_type, seed=0, **changes):
     return config, draw(rng, shapes | head_shapes(head))
 
 
-def sequence_outputs(config, tensors, ids, output_ids):
+def sequence_outputs(config, tensors, ids, output_ids, picture=None):
+    """`picture` is a token and the embeddings that take its place in the encoder's input."""
     t5 = config["model_type"] in ("t5", "mt5", "umt5")
     n = Network({name.removeprefix("transformer."): tensor for name, tensor in tensors.items()}, 1e-6 if t5 else 1e-5)
 
@@ -407,7 +408,9 @@ def sequence_outputs(config, tensors, ids, output_ids):
 
     def run(side, tokens, layers, mask, source=None):
         root = f"model.{side}."
-        x = table(side)[tokens] * math.sqrt(WIDTH)
+        x = table(side)[tokens] * (math.sqrt(WIDTH) if config["scale_embedding"] else 1)
+        if picture is not None and side == "encoder":
+            x[np.asarray(tokens) == picture[0]] = picture[1]
         late = kind == "blenderbot-small" and side == "decoder"
         if late:
             x = n.norm(root + "layernorm_embedding", x)
