@@ -338,7 +338,8 @@ class SpeechImporter {
 };
 
 constexpr std::string_view kParakeet = "parakeet_ctc", kParakeetEncoder = "parakeet_encoder";
-constexpr std::string_view kParakeetDefaults = R"({"vocab_size": 1025, "encoder_config": {}})";
+constexpr std::string_view kParakeetDefaults =
+    R"({"vocab_size": 1025, "pad_token_id": 1024, "encoder_config": {}})";
 constexpr std::string_view kParakeetEncoderDefaults = R"({"hidden_size": 1024,
     "num_hidden_layers": 24, "num_attention_heads": 8, "intermediate_size": 4096,
     "hidden_act": "silu", "conv_kernel_size": 9, "subsampling_factor": 8,
@@ -382,9 +383,31 @@ bool IsParakeet(const Config& config) {
   return type == kParakeet || type == kParakeetEncoder;
 }
 
+// With the defaults of transformers' ParakeetFeatureExtractor.
+networks::MelSpectrogram ParakeetSpectrogram(const Folder& folder, int64_t bands,
+                                             std::vector<fs::path>* read) {
+  networks::MelSpectrogram mel{
+      .bands = bands, .transform = 512, .preemphasis = 0.97, .symmetric = true};
+  const fs::path file = folder.path() / "preprocessor_config.json";
+  std::error_code nowhere;
+  if (!fs::exists(file, nowhere)) return mel;
+  const Config features = Config::Read(file);
+  if (read) read->push_back(file);
+  mel.window = features.Int("win_length", mel.window);
+  mel.transform = features.Int("n_fft", mel.transform);
+  mel.hop = features.Int("hop_length", mel.hop);
+  mel.rate = features.Int("sampling_rate", mel.rate);
+  mel.preemphasis = features.has("preemphasis") ? features.Number("preemphasis") : mel.preemphasis;
+  if (const int64_t size = features.Int("feature_size", bands); size != bands)
+    throw Error("bad-file", "\"feature_size\" is {}, but the encoder takes {} mel bands", size,
+                bands)
+        .At({features.file(), "key \"feature_size\""});
+  return mel;
+}
+
 // Parakeet, a conformer with a head for CTC or without one.
-Program ImportParakeet(const Folder& folder, const ImportOptions& options,
-                       Diagnostics& diagnostics) {
+Program ImportParakeet(const Folder& folder, const ImportOptions& options, Diagnostics& diagnostics,
+                       std::vector<fs::path>* read) {
   const Config whole = folder.config().WithDefaults(kParakeetDefaults);
   const bool headless = whole.Text("model_type") == kParakeetEncoder;
   const Config json =
@@ -412,10 +435,17 @@ Program ImportParakeet(const Folder& folder, const ImportOptions& options,
   expect("subsampling_factor", factor == 2 || factor == 4 || factor == 8 || factor == 16,
          "2, 4, 8 or 16");
   config.halvings = std::countr_zero(static_cast<uint64_t>(factor));
+  // Functions besides the first one need iOS18.
+  if (!options.target || *options.target >= Opset::kIos18)
+    config.mel = ParakeetSpectrogram(folder, config.bands, read);
   FolderWeights weights(folder, {"encoder.", ""}, kParakeetNames);
   const networks::NetworkWeights found = weights.ForNetwork();
   Program program = networks::BuildConformer(config, found, options, diagnostics);
   weights.CheckAllUsed();
+  if (!headless && config.mel)
+    program.interface.metadata.emplace_back(
+        kCtcSettings, fmt::format(R"({{"blank": {}, "sampling_rate": {}, "do_normalize": false}})",
+                                  whole.Int("pad_token_id"), config.mel->rate));
   return program;
 }
 
@@ -432,7 +462,7 @@ std::set<std::string> SpeechEncoderModelTypes() {
 
 Program ImportSpeechEncoder(const Folder& folder, const ImportOptions& options,
                             Diagnostics& diagnostics, std::vector<fs::path>* read) {
-  if (IsParakeet(folder.config())) return ImportParakeet(folder, options, diagnostics);
+  if (IsParakeet(folder.config())) return ImportParakeet(folder, options, diagnostics, read);
   const SpeechRow* row = FindSpeechRow(folder.config());
   MLC_CHECK(row, "no row for {}", folder.model_type());
   return SpeechImporter(folder, *row).Run(options, diagnostics, read);

@@ -58,6 +58,29 @@ class Conformer {
     return std::move(program_);
   }
 
+  // The samples are those of two frames at least, which have a deviation.
+  static void AddFeatures(Program& program, const MelSpectrogram& how, const Symbol& frames,
+                          Diagnostics& diagnostics) {
+    Function& function = *program.Add("features");
+    function.opset = Opset::kIos18;
+    Builder b(function.body, diagnostics);
+    const Symbol samples{
+        std::max<int64_t>(frames.low, 2) * how.hop, (frames.high + 1) * how.hop - 1, {}};
+    const Shape shape = {1, Dim::Symbol(function.FreshSymbol("samples", samples))};
+    Value* input = function.AddInput("input_values", Type::Tensor(DType::kFp32, shape));
+    function.inputs.push_back({.name = input->name,
+                               .source_name = "input_values",
+                               .source_dtype = DType::kFp32,
+                               .source_shape = shape});
+    Value* x = ParakeetMel(b, input, how);
+    function.Rename(x, "input_features");
+    function.outputs.push_back({.name = x->name,
+                                .source_name = "input_features",
+                                .source_dtype = DType::kFp32,
+                                .source_shape = x->type.shape});
+    function.body.SetOutputs({x});
+  }
+
  private:
   // Convolves x [1, C, frames, bands].
   Value* Convolve(const std::string& name, Value* x, int64_t taps, int64_t stride, bool depthwise) {
@@ -227,7 +250,14 @@ Program BuildConformer(const ConformerConfig& config, const NetworkWeights& weig
                   most);
     frames = wanted;
   }
-  return Conformer(config, weights, frames, diagnostics).Build();
+  Program program = Conformer(config, weights, frames, diagnostics).Build();
+  if (!config.mel) return program;
+  check("samples in a window of the spectrogram", config.mel->window, 2, 1 << 12);
+  check("samples of the Fourier transform", config.mel->transform, config.mel->window, 1 << 12);
+  check("samples between windows of the spectrogram", config.mel->hop, 1, 1 << 12);
+  check("samples per second", config.mel->rate, 1000, 1 << 20);
+  Conformer::AddFeatures(program, *config.mel, frames, diagnostics);
+  return program;
 }
 
 }  // namespace mlc::networks

@@ -6,13 +6,18 @@
 //
 //   inputs   input_features fp32 [1, N, bands]
 //   outputs  logits fp32 [1, F, V] of CTC, or last_hidden_state fp32 [1, F, width] without a head
+//
+// The function `features`, if there is a spectrogram: input_values fp32 [1, samples] -> input_features
+// [1, samples / hop, bands].
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "lib/ir/program.h"
 #include "lib/networks/activation.h"
 #include "lib/networks/layers.h"
+#include "lib/networks/mel_spectrogram.h"
 #include "lib/support/error.h"
 
 namespace mlc {
@@ -29,8 +34,9 @@ struct ConformerConfig {
   int64_t bands = 80, taps = 9;  // taps of the convolutions of layers
   // The stem halves both dimensions `halvings` times.
   int64_t halvings = 3, channels = 0, stem_taps = 3;
-  int64_t most = 5000;     // the most frames after subsampling
-  int64_t vocabulary = 0;  // 0: no head
+  int64_t most = 5000;                     // the most frames after subsampling
+  int64_t vocabulary = 0;                  // 0: no head
+  std::optional<MelSpectrogram> mel = {};  // the function `features`
 };
 
 // The tensors of one model (NetworkWeights, layers.h) have these names, followed by .weight or .bias:

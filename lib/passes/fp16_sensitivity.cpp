@@ -188,8 +188,12 @@ class Finder {
  private:
   void Say(Fp32Reason reason, std::string_view text, const Operations& operations,
            const Operations& estimated = {}) {
-    for (const Operation* op : operations)
-      reasons_.try_emplace(op, Fp32Decision{reason, std::string(text), estimated.contains(op)});
+    for (const Operation* op : operations) {
+      Fp32Decision decision{reason, std::string(text), estimated.contains(op)};
+      const auto [known, added] = reasons_.try_emplace(op, decision);
+      // Measuring may overrule an estimate, but no other reason.
+      if (!added && known->second.estimated && !decision.estimated) known->second = decision;
+    }
   }
 
   // Calls visit(const Use&, const Value*) for each operand of `op` that is not a literal.
@@ -267,6 +271,7 @@ class Finder {
       ForEachUse(*op, [&](const Use&, const Value* value) {
         if (!IsFp32(value->type) || IsWeight(value)) return;
         flow_.ForEachProducer(value, [&](const Operation* maker) {
+          if (maker && IsCast(*maker) && !IsFp32(maker->value("x")->type)) return;  // a count
           from_inputs = from_inputs && (!maker || before.contains(maker));
           is_weighted = is_weighted || weighted.contains(maker);
           (features.contains(maker) ? from_features : from_others) = true;

@@ -10,6 +10,7 @@
 #include "lib/support/milliseconds.h"
 #include "tools/driver/input_files.h"
 #include "tools/driver/supplied_tensors.h"
+#include "tools/driver/tokenizer.h"
 
 namespace mlc::driver {
 
@@ -66,6 +67,16 @@ void CheckCtcOptions(const GenerateOptions& options) {
     if (given) throw Error("usage", "{}: the model transcribes all at once (CTC)", option);
 }
 
+// Returns no tokenizer if the model has none: the text is then that of the tokens' numbers.
+std::optional<text::Tokenizer> TokenizerOf(const Model& model, const GenerateOptions& options) {
+  if (!options.tokenizer.empty()) return LoadTokenizer(options.tokenizer);
+  try {
+    return LoadTokenizer(model.path());
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 bool IsCtcTranscriber(const Program& program) { return CtcMetadata(program) != nullptr; }
@@ -75,30 +86,41 @@ GenerateResult TranscribeByCtc(Model& model, const GenerateOptions& options) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
   const CtcSettings settings = ReadCtcSettings(*CtcMetadata(*model.program()));
-  const Function& function = model.function();
+  const Function& function = *model.program()->main();
+  const Function* features = nullptr;
+  for (const auto& one : model.program()->functions)
+    if (one->name == "features") features = one.get();
+  const Function& reader = features ? *features : function;
   std::vector<float> samples = ReadMonoSound(options.audio, settings.rate);
-  const auto [port, value] = InputPorts(function).at(0);
-  const auto size = value.type.shape.back().Bounds(function.symbols);
+  const auto [port, value] = InputPorts(reader).at(0);
+  const auto size = value.type.shape.back().Bounds(reader.symbols);
   if (samples.empty())
     throw Error("bad-input", "the sound has no samples").At({options.audio.string(), ""});
   if (std::ssize(samples) > size.high)
     throw Error("bad-input", "the sound has {} samples, but the model takes at most {}",
                 samples.size(), size.high)
         .At({options.audio.string(), ""})
-        .Help("compile with a larger --dim samples=LOW..HIGH");
+        .Help("compile with a larger --dim {}=LOW..HIGH", features ? "frames" : "samples");
   if (settings.normalize) Normalize(samples);
   samples.resize(std::max(samples.size(), static_cast<size_t>(size.low)), 0);
   GenerateResult result;
   result.executor = model.executor();
-  const auto loaded = model.Load();
+  const auto loaded = model.Load(function);
   result.load_ms = model.read_ms() + MillisecondsSince(begin);
   const Clock::time_point start = Clock::now();
-  const Tensor input = Tensor::Of<float>({1, std::ssize(samples)}, samples);
-  const Tensor logits = loaded->Run(MakeInputs(function, {{verify::UserName(port), input}}))
+  Tensor input = Tensor::Of<float>({1, std::ssize(samples)}, samples);
+  if (features)
+    input = model.Load(*features)
+                ->Run(MakeInputs(*features, {{verify::UserName(port), input}}))
+                .outputs.begin()
+                ->second;
+  const Port& reads = InputPorts(function).at(0).port;
+  const Tensor logits = loaded->Run(MakeInputs(function, {{verify::UserName(reads), input}}))
                             .outputs.begin()
                             ->second.Cast(DType::kFp32);
   const Pin<float> all = logits.data<float>();
   const int64_t labels = logits.dims().back(), frames = logits.size() / labels;
+  std::optional<text::Tokenizer> tokenizer;
   int64_t before = settings.blank;
   for (int64_t frame = 0; frame < frames; ++frame) {
     const std::span<const float> row =
@@ -108,7 +130,10 @@ GenerateResult TranscribeByCtc(Model& model, const GenerateOptions& options) {
       result.tokens.push_back(static_cast<int32_t>(token));
     before = token;
   }
+  if (settings.texts.empty()) tokenizer = TokenizerOf(model, options);
+  if (tokenizer) result.text = tokenizer->Decode(result.tokens, false);
   for (const int32_t token : result.tokens) {
+    if (tokenizer) break;
     if (settings.texts.empty()) {
       result.text += fmt::format("{}{}", result.text.empty() ? "" : " ", token);
     } else if (const auto text = settings.texts.find(token); text != settings.texts.end()) {

@@ -15,7 +15,7 @@ from driver import expect, run, run_tests
 from encoders_test import error
 from language_models import refused
 from picture_numpy import Net, attend, swin_tokens, tokens
-from tools.sequence_generation_test import tokenizer
+from word_tokenizer import tokenizer
 
 EXACT = 1e-5
 HEADS, VOCABULARY, POSITIONS = 4, 40, 24

@@ -506,6 +506,28 @@ def parakeet(seed=0, **changes):
     return config, {name: abs(tensor) + 0.1 if name.endswith("running_var") else tensor for name, tensor in tensors.items()}
 
 
+def parakeet_features(samples, bands=BANDS, window=400, transform=512, hop=160, rate=16000, preemphasis=0.97):
+    """The spectrogram of feature_extraction_parakeet.py [N / hop, bands], of the frames that its attention mask keeps."""
+    x = np.concatenate([samples[:1], samples[1:] - preemphasis * samples[:-1]]).astype("f8")
+    x = np.pad(x, transform // 2)
+    hann = np.zeros(transform)
+    hann[(transform - window) // 2:][:window] = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(window) / (window - 1))
+    frames = np.stack([x[i * hop:i * hop + transform] * hann for i in range(len(samples) // hop)])
+    power = np.abs(np.fft.rfft(frames)) ** 2
+    hertz = np.arange(transform // 2 + 1) * rate / transform
+
+    def to_mel(f):
+        return np.where(f < 1000, f * 3 / 200, 15 + np.log(np.maximum(f, 1) / 1000) * 27 / np.log(6.4))
+
+    def to_hertz(mel):
+        return np.where(mel < 15, mel * 200 / 3, 1000 * np.exp((mel - 15) * np.log(6.4) / 27))
+    edges = to_hertz(np.linspace(0, to_mel(rate / 2), bands + 2))
+    low, middle, high = (edges[i:i + bands, None] for i in range(3))
+    filters = np.maximum(0, np.minimum((hertz - low) / (middle - low), (high - hertz) / (high - middle))) * 2 / (high - low)
+    y = np.log(power @ filters.T + 2.0**-24)
+    return (y - y.mean(0)) / (y.std(0, ddof=1) + 1e-5)
+
+
 def convolution_2d(x, weight, bias, stride, padding, groups):
     x = np.pad(x, ((0, 0), (padding, padding), (padding, padding)))
     windows = np.lib.stride_tricks.sliding_window_view(x, weight.shape[2:], (1, 2))[:, ::stride, ::stride]

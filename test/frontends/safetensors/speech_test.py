@@ -12,6 +12,7 @@ import safetensors_file as safetensors
 import speech_numpy
 from driver import CORPUS, expect, run, run_tests
 from encoders_test import error
+from word_tokenizer import tokenizer
 
 EXACT, PACKAGE = 1e-5, 1e-2  # relative root mean square errors
 # Of the outputs that the oracle has, those that the model gives, by our names.
@@ -115,6 +116,40 @@ def test_mel(folder):
                    folder / "out"), 0)
         off = np.abs(np.load(folder / "out" / "input_features.npy") - wanted).max()
         assert off <= 1e-5 * np.abs(wanted).max(), (what, off)
+
+
+def test_parakeet(folder):
+    """Parakeet's function `features` computes the spectrogram of its processor, in a package too, and both print what they hear."""
+    config, tensors = speech_numpy.parakeet(7)
+    config["pad_token_id"] = speech_numpy.VOCABULARY - 1
+    model, package = write(folder / "parakeet", config, tensors), folder / "p.mlpackage"
+    words = tokenizer(model, {0: "<unk>"}, speech_numpy.VOCABULARY)
+    expect(run("compile", model, "-o", package), 0)
+    expect(run("verify", model, package), 0, "PASSED")
+    rng = np.random.default_rng(3)
+    for count in (320, 8000, 8123):
+        at = np.arange(count) / 16000
+        samples = (0.3 * np.sin(2 * np.pi * 440 * at) + 0.1 * np.sin(6000 * np.pi * at**2) + 0.01 * rng.standard_normal(count)).astype("f4")
+        np.save(folder / "samples.npy", samples[None])
+        wanted = speech_numpy.parakeet_features(samples)
+        for what, *options in ((model, "--arithmetic", "exact"), (package,)):
+            expect(run("run", what, "--function", "features", "--input", f"input_values={folder}/samples.npy", "--output-dir",
+                       folder / "out", *options), 0)
+            off = error(np.load(folder / "out" / "input_features.npy")[0], wanted)
+            assert off <= EXACT, (count, what, off)
+    # The last sound; the likeliest tokens without repetitions and blanks.
+    likeliest = speech_numpy.parakeet_outputs(config, tensors, wanted)["logits"].argmax(-1).ravel().tolist()
+    ids = [a for a, b in zip(likeliest, [None, *likeliest]) if a != b and a != config["pad_token_id"]]
+    sound = wav(folder / "sound.wav", samples)
+    assert generated(model, "--audio", sound) == ids, ids
+    text = expect(run("run", package, "--audio", sound), 0).stdout.strip()
+    assert text == "".join(words[i] for i in ids).replace("▁", " ").strip(), (text, ids)
+    # Functions besides the first one need iOS18.
+    expect(run("compile", model, "-o", folder / "old.mlpackage", "--target", "iOS16"), 0)
+    assert [one["name"] for one in expect(run("inspect", folder / "old.mlpackage", "--json"), 0).answer["functions"]] == ["main"]
+    (model / "preprocessor_config.json").write_text(json.dumps({"feature_size": 81}))
+    refused = run("compile", model, "-o", folder / "no.mlpackage")
+    assert refused.code == 1 and "81" in refused.stderr, refused
 
 
 # Architectures of tiny folders, and members that override their config.json; _new: names of torch's parametrisations, _untied: a
