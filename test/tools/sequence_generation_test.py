@@ -216,6 +216,11 @@ def test_beams(folder):
             expect(run("compile", model, "-o", folder / "p.mlpackage"), 0)
             assert expect(run("run", folder / "p.mlpackage", "--tokens", listed, "--json"), 0).answer["generated_ids"] == wanted
             assert expect(run("run", model, "--tokens", listed, "--beams", 1, "--json"), 0).answer["generated_ids"] == greedy
+            # What is not done is said.
+            (model / "generation_config.json").write_text(json.dumps(rules | {"do_sample": True, "num_beam_groups": 3}))
+            said = run("run", model, "--tokens", listed)
+            assert said.code == 0 and "do_sample" in said.stderr and "num_beam_groups" in said.stderr, said
+            (model / "generation_config.json").write_text(json.dumps(rules))
             tokenizer(model, {0: "<unk>", 1: "<pad>", 2: "<s>", 3: "</s>"}, speech_numpy.VOCABULARY)
             shown = writes_of("run", model, "--tokens", listed)
             assert "".join(shown) == expect(run("run", model, "--tokens", listed, "--json"), 0).answer["text"] + "\n", shown

@@ -159,6 +159,8 @@ GenerationSettings SettingsOf(const Program& program) {
       throw Error("bad-file", "\"num_beams\" is {}", settings.beams)
           .At({json.file(), "key \"num_beams\""})
           .Expected("1 to {}", kMostBeams);
+    settings.samples = json.Bool("do_sample", false);
+    settings.diverse_groups = json.Int("num_beam_groups", 1) > 1;
     settings.length_penalty = json.Number("length_penalty", 1);
     settings.early_stopping = EarlyStoppingOf(json);
     settings.no_repeat_ngram = json.Int("no_repeat_ngram_size", 0);

@@ -20,7 +20,9 @@ struct GenerationSettings {
   int64_t max_length = 20;  // of all tokens of the decoder
   int64_t min_length = 0;
   std::optional<int64_t> max_new_tokens, min_new_tokens;
-  int64_t beams = 1;  // 1: the likeliest token is chosen at each step
+  int64_t beams = 1;            // 1: the likeliest token is chosen at each step
+  bool samples = false;         // tokens are meant to be drawn, not the likeliest
+  bool diverse_groups = false;  // beams are meant to be kept apart in groups
   double length_penalty = 1;
   // Beam search ends when there are as many results as beams (kYes), or when no beam can become better
   // than these: at its present length (kNo) or at any (kNever).

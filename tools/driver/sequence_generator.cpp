@@ -64,6 +64,10 @@ class SequenceGenerator {
         features_(SequencePart(*model.program(), "features")),
         settings_(WithOptions(SettingsOf(*model.program()), options)) {
     CheckOptions();
+    if (settings_.samples)
+      diagnostics.Note("do_sample is true, but the likeliest tokens are generated");
+    if (settings_.diverse_groups && settings_.beams > 1)
+      diagnostics.Note("num_beam_groups is ignored: all beams are one group");
     if (!options.tokenizer.empty() || options.has_prompt) {
       tokenizer_.emplace(
           LoadTokenizer(options.tokenizer.empty() ? model.path() : options.tokenizer));
