@@ -331,6 +331,7 @@ const std::vector<TensorName>& EncoderDecoderNames(SequenceFamily family) {
   static const std::vector<TensorName> blip = {
       {"decoder.tokens", "embeddings.word_embeddings"},
       {"decoder.positions", "embeddings.position_embeddings"},
+      {"decoder.types", "embeddings.token_type_embeddings"},
       {"decoder.embedding_norm", "embeddings.LayerNorm"},
       {"decoder.layer.{}.query", "encoder.layer.{}.attention.self.query"},
       {"decoder.layer.{}.key", "encoder.layer.{}.attention.self.key"},

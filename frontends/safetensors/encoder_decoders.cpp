@@ -7,6 +7,7 @@
 #include "frontends/safetensors/encoder_decoder_rows.h"
 #include "frontends/safetensors/folder_weights.h"
 #include "frontends/safetensors/image_processor.h"
+#include "frontends/safetensors/picture_decoders.h"
 #include "frontends/safetensors/picture_nets.h"
 #include "frontends/safetensors/vision_rows.h"
 #include "lib/networks/davit.h"
@@ -88,20 +89,6 @@ constexpr SequenceHeadRow kSequenceHeads[] = {
     {"Model", SequenceHead::kHidden, "feature-extraction"},
 };
 
-// The decoders that follow an encoder of pictures (transformers' vision-encoder-decoder).
-struct PictureDecoder {
-  std::string_view model_type;
-  bool pre_norms, final_norms;
-  std::string_view defaults;
-};
-constexpr PictureDecoder kPictureDecoders[] = {
-    {"mbart", true, true, R"({"vocab_size": 50265, "d_model": 1024, "decoder_layers": 12,
-      "decoder_attention_heads": 16, "decoder_ffn_dim": 4096, "activation_function": "gelu",
-      "max_position_embeddings": 1024, "scale_embedding": false})"},
-    {"trocr", false, false, R"({"vocab_size": 50265, "d_model": 1024, "decoder_layers": 12,
-      "decoder_attention_heads": 16, "decoder_ffn_dim": 4096, "activation_function": "gelu",
-      "max_position_embeddings": 512, "scale_embedding": false})"},
-};
 // What Florence-2 was trained to read in the place of a task (transformers'
 // models/florence2/processing_florence2.py).
 constexpr std::string_view kFlorenceTasks = R"({"task_prompts": {
@@ -126,7 +113,7 @@ constexpr std::string_view kBlipTextDefaults = R"({"vocab_size": 30524, "hidden_
     "bos_token_id": 30522, "sep_token_id": 102, "pad_token_id": 0})";
 
 std::vector<std::string> PrefixesOf(SequenceFamily family) {
-  if (family == SequenceFamily::kPictures) return {"decoder.model.", "decoder.", "encoder.", ""};
+  if (family == SequenceFamily::kPictures) return {"encoder.", ""};
   if (family == SequenceFamily::kBlip)
     return {"text_decoder.bert.", "text_decoder.", "vision_model.", ""};
   if (family == SequenceFamily::kT5) return {"", "transformer."};
@@ -155,12 +142,23 @@ const VisionRow* PictureEncoder(const Config& config, const EncoderDecoderRow& r
   return vision;
 }
 
-std::vector<TensorName> NamesOf(const EncoderDecoderRow& row, const VisionRow* vision, bool swin) {
-  std::vector<TensorName> names = EncoderDecoderNames(row.family);
-  if (swin)
-    for (const TensorName& name : SwinNames()) names.push_back(name);
-  if (vision)
-    for (const TensorName& name : TensorNames(*vision)) names.push_back(name);
+TensorNameList NamesOf(const EncoderDecoderRow& row, const PictureDecoder* decoder,
+                       const VisionRow* vision, bool swin) {
+  TensorNameList names;
+  auto add = [&](std::span<const TensorName> more, const std::string& prefix = "") {
+    for (const TensorName& name : more)
+      names.Add(std::string(name.ours), prefix + std::string(name.theirs));
+  };
+  // Both parts may have tensors of one name, so that those of the decoder are named as a whole.
+  if (decoder) {
+    for (std::string_view prefix : {decoder->prefix, std::string_view("decoder.")})
+      add(decoder->names(), std::string(prefix));
+    names.Add("projection", "enc_to_dec_proj");
+  } else {
+    add(EncoderDecoderNames(row.family));
+  }
+  if (swin) add(SwinNames());
+  if (vision) add(TensorNames(*vision));
   return names;
 }
 
@@ -173,7 +171,11 @@ class SequenceImporter {
         json_(folder.config().WithDefaults(row.defaults)),
         swin_(HasSwinEncoder(json_, row)),
         vision_(PictureEncoder(json_, row)),
-        weights_(folder, PrefixesOf(row.family), NamesOf(row, vision_, swin_)) {}
+        decoder_(row.family == SequenceFamily::kPictures
+                     ? &PictureDecoderOf(json_.Object("decoder"))
+                     : nullptr),
+        names_(NamesOf(row, decoder_, vision_, swin_)),
+        weights_(folder, PrefixesOf(row.family), names_.rows()) {}
 
   Program Run(Diagnostics& diagnostics, std::vector<fs::path>* read) {
     ReadHead();
@@ -210,12 +212,11 @@ class SequenceImporter {
     }
     const networks::NetworkWeights own = weights_.ForNetwork();
     const bool tied = Tied();
-    const networks::NetworkWeights found{.find =
-                                             [&](const std::string& name) {
-                                               return tied && name == kOutputName ? Tensor()
-                                                                                  : own.find(name);
-                                             },
-                                         .name = own.name};
+    auto find = [&](const std::string& name) {
+      if (tied && name == kOutputName) return Tensor();
+      return decoder_ && decoder_->find ? decoder_->find(weights_, name) : own.find(name);
+    };
+    const networks::NetworkWeights found{.find = find, .name = own.name};
     Program program =
         options_.runtime == kWhisperKit
             ? networks::BuildWhisperKit(config_, AlignmentHeads(read), found, diagnostics)
@@ -301,7 +302,8 @@ class SequenceImporter {
          {"embed_tokens.weight", "shared.weight", "lm_head.weight", "proj_out.weight",
           "embed_positions.weights", "embed_positions.weight", "embed_positions._float_tensor",
           "rotary_emb.inv_freq", "cls.predictions.decoder.bias", "relative_position_index",
-          "relative_coords_table", "attn_mask", "mask_token",
+          "relative_coords_table", "attn_mask", "mask_token", ".attn.bias", ".masked_bias",
+          ".crossattention.bias", "cls.predictions.decoder.weight", "lm_head.decoder.weight",
           "visual_temporal_embed.pos_idx_to_embed"})
       if (name.ends_with(end)) return true;
     // The pooled picture is not read.
@@ -454,34 +456,7 @@ class SequenceImporter {
   }
 
   void ReadPictures(std::vector<fs::path>* read) {
-    const Config given = json_.Object("decoder");
-    const std::string type = given.Text("model_type", "");
-    const PictureDecoder* decoder = nullptr;
-    std::string known;
-    for (const PictureDecoder& row : kPictureDecoders) {
-      if (row.model_type == type) decoder = &row;
-      known += (known.empty() ? "" : ", ") + std::string(row.model_type);
-    }
-    if (!decoder)
-      throw Error("unsupported-architecture", "unsupported decoder \"{}\"", type)
-          .At({json_.file(), "key \"decoder.model_type\""})
-          .Expected(known);
-    const Config config = given.WithDefaults(decoder->defaults);
-    config_.pre_norms = decoder->pre_norms;
-    config_.final_norms = decoder->final_norms;
-    config_.normed_embeddings = config.Bool("layernorm_embedding", true);
-    config_.position_offset = 2;
-    if (!config.Bool("use_learned_position_embeddings", true))
-      config_.positions = SequenceConfig::Positions::kFairseq;
-    config_.decoder = {.layers = config.Int("decoder_layers"),
-                       .width = config.Int("d_model"),
-                       .heads = config.Int("decoder_attention_heads"),
-                       .feed_forward = config.Int("decoder_ffn_dim"),
-                       .vocabulary = config.Int("vocab_size"),
-                       .most = config.Int("max_position_embeddings"),
-                       .activation = ActivationOf(config, "activation_function")};
-    if (config.Bool("scale_embedding"))
-      config_.embedding_scale = std::sqrt(static_cast<double>(config_.decoder.width));
+    decoder_->read(json_.Object("decoder").WithDefaults(decoder_->defaults), config_);
     if (swin_)
       ReadSwinEncoder(json_.Object("encoder").WithDefaults(kSwinDefaults), read);
     else
@@ -637,8 +612,10 @@ class SequenceImporter {
   const EncoderDecoderRow& row_;
   const ImportOptions& options_;
   const Config json_;
-  const bool swin_;          // encodes pictures
-  const VisionRow* vision_;  // null unless a vision transformer encodes pictures
+  const bool swin_;                // encodes pictures
+  const VisionRow* vision_;        // null unless a vision transformer encodes pictures
+  const PictureDecoder* decoder_;  // null unless the folder names it
+  const TensorNameList names_;
   FolderWeights weights_;
   networks::PictureInput picture_;
   int64_t tokens_of_picture_ = 0;  // Florence-2

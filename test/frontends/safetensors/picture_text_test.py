@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests encoder-decoders that read pictures and have no folder in the corpus against readings in NumPy: Donut (Swin and MBart), and
-Florence-2 (DaViT and BART), whose encoder reads a picture and a text."""
+"""Tests encoder-decoders that read pictures and have no folder in the corpus against readings in NumPy: Donut (Swin and MBart),
+vision transformers with decoders of GPT-2, BERT and RoBERTa, and Florence-2 (DaViT and BART), whose encoder reads a picture and a text."""
 import json
 import math
 import pathlib
@@ -11,6 +11,7 @@ import numpy as np
 
 import safetensors_file as safetensors
 import speech_numpy
+import vision_numpy
 from driver import expect, run, run_tests
 from encoders_test import error
 from language_models import refused
@@ -92,6 +93,94 @@ def test_donut(folder):
             expect(run("compile", model, "-o", folder / f"{name}.mlpackage"), 0)
             expect(run("verify", model, folder / f"{name}.mlpackage"), 0, "PASSED")
     print(f"# Donut within {worst:.1e} of NumPy")
+
+
+def captioner(folder, kind, width=48):
+    """Writes a folder of a vision transformer with a decoder of GPT-2, BERT or RoBERTa; returns what the model makes of its inputs."""
+    folder.mkdir()
+    config, tower = vision_numpy.tiny("vit", "ViTModel")
+    pixels = np.random.default_rng(1).normal(size=(3, config["image_size"], config["image_size"])).astype("f4")
+    states = np.asarray(vision_numpy.outputs(config, tower, pixels=pixels[None])["last_hidden_state"]).reshape(-1, config["hidden_size"])
+    net, read, causal = Net("decoder.", 5), [2, 5, 7, 1, 39], np.where(np.tri(5) == 0, -1e30, 0)
+    seen = states if width == config["hidden_size"] else net.linear("enc_to_dec_proj", states, width, prefix="")
+    decoder = {"model_type": kind, "vocab_size": VOCABULARY, "is_decoder": True, "add_cross_attention": True}
+
+    def attended(q, k, v, bias=0):
+        q, k, v = (np.stack(np.split(x, HEADS, -1)) for x in (q, k, v))
+        return np.concatenate(list(attend(q, k, v, bias)), -1)
+    if kind == "gpt2":
+        decoder |= {"n_embd": width, "n_layer": 2, "n_head": HEADS, "n_positions": POSITIONS, "n_inner": 40}
+        root = "transformer."
+
+        def conv1d(name, x, out):
+            return x @ net.tensor(name + ".weight", x.shape[-1], out) + net.tensor(name + ".bias", out)
+        table = net.tensor(root + "wte.weight", VOCABULARY, width)
+        x = table[read] + net.tensor(root + "wpe.weight", POSITIONS, width)[:5]
+        for i in range(2):
+            own = f"{root}h.{i}."
+            q, k, v = np.split(conv1d(own + "attn.c_attn", net.layer_norm(own + "ln_1", x, 1e-5), 3 * width), 3, -1)
+            x = x + conv1d(own + "attn.c_proj", attended(q, k, v, causal), width)
+            q = conv1d(own + "crossattention.q_attn", net.layer_norm(own + "ln_cross_attn", x, 1e-5), width)
+            k, v = np.split(conv1d(own + "crossattention.c_attn", seen, 2 * width), 2, -1)
+            x = x + conv1d(own + "crossattention.c_proj", attended(q, k, v), width)
+            y = conv1d(own + "mlp.c_fc", net.layer_norm(own + "ln_2", x, 1e-5), 40)
+            y = y / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (y + 0.044715 * y**3)))
+            x = x + conv1d(own + "mlp.c_proj", y, width)
+        logits = net.layer_norm(root + "ln_f", x, 1e-5) @ table.T
+    else:
+        first = 2 if kind == "roberta" else 0
+        decoder |= {"hidden_size": width, "num_hidden_layers": 2, "num_attention_heads": HEADS, "intermediate_size": 40,
+                    "max_position_embeddings": POSITIONS + first, "pad_token_id": first - 1 if first else 0}
+        root = f"{kind}."
+        table = net.tensor(root + "embeddings.word_embeddings.weight", VOCABULARY, width)
+        x = table[read] + net.tensor(root + "embeddings.position_embeddings.weight", POSITIONS + first, width)[first:first + 5]
+        x = x + net.tensor(root + "embeddings.token_type_embeddings.weight", 2, width)[0]
+        x = net.layer_norm(root + "embeddings.LayerNorm", x, 1e-12)
+        for i in range(2):
+            own = f"{root}encoder.layer.{i}."
+            for part, source, bias in (("attention", None, causal), ("crossattention", seen, 0)):
+                q, k, v = (net.linear(f"{own}{part}.self.{name}", x if name == "query" or source is None else source, width)
+                           for name in ("query", "key", "value"))
+                y = net.linear(f"{own}{part}.output.dense", attended(q, k, v, bias), width)
+                x = net.layer_norm(f"{own}{part}.output.LayerNorm", x + y, 1e-12)
+            y = net.linear(own + "output.dense", gelu(net.linear(own + "intermediate.dense", x, 40)), width)
+            x = net.layer_norm(own + "output.LayerNorm", x + y, 1e-12)
+        head, norm, bias = ("lm_head.dense", "lm_head.layer_norm", "lm_head.bias") if first else (
+            "cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias")
+        x = net.layer_norm(norm, gelu(net.linear(head, x, width)), 1e-12)
+        logits = x @ table.T + net.tensor(bias, VOCABULARY)
+    stored = {"encoder." + name: value for name, value in tower.items()} | net.tensors
+    (folder / "config.json").write_text(json.dumps({"model_type": "vision-encoder-decoder", "architectures": ["VisionEncoderDecoderModel"],
+                                                    "encoder": config, "decoder": decoder, "decoder_start_token_id": 2, "eos_token_id": 3}))
+    (folder / "model.safetensors").write_bytes(safetensors.of(stored))
+    np.save(folder / "pixels.npy", pixels[None])
+    np.save(folder / "tokens.npy", np.array([read], "i4"))
+    return {"logits": logits[None], "encoder_last_hidden_state": states[None]}
+
+
+def test_captioners(folder):
+    worst = 0
+    for name, arguments in (("gpt2", {}), ("bert", {}), ("roberta", {}), ("gpt2_same", {"width": vision_numpy.WIDTH})):
+        model, kind = folder / name, name.split("_")[0]
+        wanted = captioner(model, kind, **arguments)
+        given = ["--input", f"pixel_values={model / 'pixels.npy'}", "--input", f"decoder_input_ids={model / 'tokens.npy'}"]
+        expect(run("run", model, *given, "--arithmetic", "exact", "--output-dir", folder / "out"), 0)
+        for output, value in wanted.items():
+            off = error(np.load(folder / "out" / f"{output}.npy"), value)
+            worst = max(worst, off)
+            assert off <= EXACT, (name, output, off)
+        expect(run("compile", model, "-o", folder / f"{name}.mlpackage"), 0)
+        expect(run("verify", model, folder / f"{name}.mlpackage"), 0, "PASSED")
+        ids = [json.loads(expect(run("run", what, "--picture", model / "pixels.npy", "--generate", 4, "--json"), 0).stdout)["generated_ids"]
+               for what in (model, folder / f"{name}.mlpackage")]
+        assert ids[0] == ids[1] and len(ids[0]) > 1, ids
+    print(f"# vision transformers with decoders of texts within {worst:.1e} of NumPy")
+    config = json.loads((folder / "gpt2" / "config.json").read_text())
+    for changes, text in (({"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx"), ({"model_type": "opt"}, "gpt2"),
+                          ({"n_head": 7}, "heads"), ({"n_embd": 50, "n_head": 5}, "enc_to_dec_proj")):
+        (folder / "gpt2" / "config.json").write_text(json.dumps(config | {"decoder": config["decoder"] | changes}))
+        result = run("compile", folder / "gpt2", "-o", folder / "no.mlpackage")
+        assert result.code == 1 and text in result.stderr, (changes, result)
 
 
 def davit(net, c, x):
