@@ -90,7 +90,8 @@ void FolderWeights::CheckAllUsed(bool (*is_left_over)(std::string_view name)) co
   std::set<std::string> used = used_;
   for (const std::string& name : folder_.names())
     if (name.ends_with("position_ids") || name.ends_with("num_batches_tracked") ||
-        (is_left_over && is_left_over(name)))
+        (is_left_over && is_left_over(name)) ||
+        (!used.contains(name) && folder_.tensor(name).size() == 0))
       used.insert(name);
   networks::CheckAllUsed(folder_.architecture(), folder_.names(), used);
 }

@@ -40,7 +40,8 @@ class FolderWeights {
 
   // Throws the error "unused-tensor" if tensors of the folder were not used, other than those that
   // `is_left_over` names: training needs these, and the network does not. Training also leaves
-  // position_ids and num_batches_tracked behind in every folder.
+  // position_ids and num_batches_tracked behind in every folder. A tensor without elements, such as
+  // the registers of a model that has none, counts as used.
   void CheckAllUsed(bool (*is_left_over)(std::string_view name) = nullptr) const;
 
  private:

@@ -456,7 +456,7 @@ def vision_weights(w, c, kind, p):
         w.draw(p + "embeddings.distillation_token", 1, 1, WIDTH, scale=1)
     if kind == "yolos":
         w.draw(p + "embeddings.detection_tokens", 1, c["num_detection_tokens"], WIDTH, scale=1)
-    if c.get("num_register_tokens"):
+    if "num_register_tokens" in c:  # a tensor without elements if there are none
         w.draw(p + "embeddings.register_tokens", 1, c["num_register_tokens"], WIDTH, scale=1)
     rows = count + {"siglip": 0, "siglip2": 0, "deit": 2}.get(kind, 1) + c.get("num_detection_tokens", 0)
     if clip and kind != "blip":
