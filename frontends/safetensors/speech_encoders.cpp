@@ -126,7 +126,7 @@ const SpeechRow* FindSpeechRow(const Config& config) {
 // Training uses these tensors, and the network does not.
 bool IsLeftOverOfSpeech(std::string_view name) {
   for (std::string_view part : {"masked_spec_embed", "quantizer.", "project_q.", "project_hid.",
-                                "label_embeddings_concat", "final_proj."})
+                                "label_embeddings_concat", "final_proj.", "objective."})
     if (name.find(part) != std::string_view::npos) return true;
   return false;
 }

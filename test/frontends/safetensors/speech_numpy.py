@@ -135,7 +135,8 @@ def speech_shapes(config, base):
     if head.endswith("ForXVector"):
         before = c["tdnn_dim"][0]
         shapes |= {"projector.weight": (before, d), "projector.bias": (before,), "feature_extractor.weight": (6, 2 * c["tdnn_dim"][-1]),
-                   "feature_extractor.bias": (6,), "classifier.weight": (6, 6), "classifier.bias": (6,)}
+                   "feature_extractor.bias": (6,), "classifier.weight": (6, 6), "classifier.bias": (6,),
+                   "objective.weight": (6, LABELS)}  # which only training reads
         for i, (channels, taps) in enumerate(zip(c["tdnn_dim"], c["tdnn_kernel"])):
             shapes |= {f"tdnn.{i}.kernel.weight": (channels, taps * before), f"tdnn.{i}.kernel.bias": (channels,)}
             before = channels
