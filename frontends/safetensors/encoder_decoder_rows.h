@@ -33,6 +33,8 @@ struct EncoderDecoderRow {
   bool pre_norms = true, final_norms = true, normed_embeddings = false;
   bool takes_scale = true;  // scale_embedding multiplies embeddings by the root of the width
   bool classifies = false;  // has classes such as ...ForSequenceClassification
+  bool wraps =
+      false;  // their decoders begin with the last token (modeling_mbart.py, shift_tokens_right)
   bool positions_after_norm = false, own_distances = false;
   std::string_view defaults;
 };

@@ -282,7 +282,11 @@ class SequenceImporter {
     if (!head_) Refuse("architectures", known);
     config_.head = head_->head;
     if (config_.head == SequenceHead::kSequence || config_.head == SequenceHead::kSpans) {
-      config_.start = TokenAt("decoder_start_token_id");
+      config_.wraps = row_.wraps;
+      if (row_.wraps)
+        config_.padding = TokenAt("pad_token_id");
+      else
+        config_.start = TokenAt("decoder_start_token_id");
       config_.end = TokenAt("eos_token_id");
     }
     if (config_.head == SequenceHead::kSound) {

@@ -265,11 +265,19 @@ class SequenceFunction {
     return Transposed(b_, Activate(b_, Activation::kGelu, x), {0, 2, 1});
   }
 
-  // The encoder's tokens after the first one of the decoder, without the last: [1, I].
+  // The encoder's tokens after the first one of the decoder, without the last: [1, I]. That first one
+  // is `start`, or the last token that is no padding.
   Value* ShiftedInput() {
     b_.SetName("shifted");
     Value* at = IndicesOf(b_, input_ids_, 1);
     Value* before = Binary(b_, "maximum", Binary(b_, "sub", at, 1), 0);
+    if (config_.wraps) {
+      Value* tokens = b_.Cast(Binary(b_, "not_equal", input_ids_, config_.padding), DType::kInt32);
+      Value* last = Binary(b_, "sub", Reduced(b_, "reduce_sum", tokens, {1}, false), 1);
+      Value* first = b_.Cast(Binary(b_, "equal", at, 0), DType::kInt32);
+      before = Binary(b_, "add", before, Binary(b_, "mul", first, Binary(b_, "maximum", last, 0)));
+      return b_.Make("gather", {{"x", input_ids_}, {"indices", before}, {"axis", 1}});
+    }
     Value* moved = b_.Make("gather", {{"x", input_ids_}, {"indices", before}, {"axis", 1}});
     return Select(b_, Expanded(b_, Binary(b_, "equal", at, 0), {0}), config_.start, moved);
   }

@@ -86,9 +86,11 @@ struct EncoderDecoderConfig {
     Activation activation = Activation::kGelu;
     bool gated = false;
   } encoder, decoder;
-  int32_t start = 0, end = 0;              // kSequence, kSpans: tokens
-  int64_t projected = 0;                   // kSound: the width of the layer before the mean
-  int64_t bands = 0;                       // kMel
+  int32_t start = 0, end = 0;  // kSequence, kSpans: tokens
+  bool wraps = false;          // kSequence, kSpans: the last token takes `start`'s place
+  int32_t padding = 0;         // wraps: the token that is none
+  int64_t projected = 0;       // kSound: the width of the layer before the mean
+  int64_t bands = 0;           // kMel
   std::optional<MelSpectrogram> mel = {};  // kMel: the function `features`
   int64_t buckets = 0, max_distance = 0;   // kDistances
   // kRotary: the rotated dimensions have the frequencies theta^(-2j / rotary_base_size).

@@ -277,7 +277,10 @@ def head_outputs(n, config, ids, states, decode, logits):
         return states | {"last_hidden_state": decode(None)[None]}
     if "Classification" not in head and "Answering" not in head:
         return states | {"logits": logits(decode(None))[None]}
-    x = decode(np.concatenate([[config["decoder_start_token_id"]], ids[:-1]]))
+    # The decoders of mBART and PLBart begin with the last token that is no padding.
+    wraps = config["model_type"] in ("mbart", "plbart")
+    first = ids[(ids != config["pad_token_id"]).sum() - 1] if wraps else config["decoder_start_token_id"]
+    x = decode(np.concatenate([[first], ids[:-1]]))
     if "Answering" in head:
         start, end = n.linear("qa_outputs", x).T
         return states | {"start_logits": start[None], "end_logits": end[None]}

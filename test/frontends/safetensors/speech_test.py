@@ -167,7 +167,8 @@ TINY_SEQUENCES = [("t5", {}), ("t5", GATED | {"tie_word_embeddings": False}), ("
                   ("mt5", GATED), ("mbart", {}), ("marian", {"activation_function": "swish"}),
                   ("marian", {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": speech_numpy.VOCABULARY}), ("m2m_100", {}),
                   ("bart", {}), ("bart", {"_head": "Model"}), ("bart", {"_head": "ForSequenceClassification"}),
-                  ("bart", {"_head": "ForQuestionAnswering"}), ("plbart", {}), ("pegasus", {}), ("blenderbot", {"activation_function": "gelu"}),
+                  ("bart", {"_head": "ForQuestionAnswering"}), ("mbart", {"_head": "ForSequenceClassification"}),
+                  ("plbart", {"_head": "ForSequenceClassification"}), ("mbart", {"_head": "ForQuestionAnswering"}), ("plbart", {}), ("pegasus", {}), ("blenderbot", {"activation_function": "gelu"}),
                   ("blenderbot-small", {}), ("umt5", {"feed_forward_proj": "gated-gelu"}), ("umt5", GATED | {"tie_word_embeddings": False}),
                   ("t5", {"_head": "Model"}), ("t5", {"_head": "ForSequenceClassification", "eos_token_id": 3}),
                   ("mt5", {"_head": "ForQuestionAnswering", "feed_forward_proj": "relu"})]
