@@ -412,7 +412,9 @@ networks::ResidualConfig ReadResNet(const Config& json) {
                 .stride_in_first_unit = json.Bool("downsample_in_bottleneck"),
                 .average_shortcut = deep,
                 .shortcut_in_first_stage = deep && type == "basic",
-                .activation = ActivationOf(json, "hidden_act")};
+                .activation = ActivationOf(json, "hidden_act"),
+                // The convolutions within blocks do not read the key (modeling_resnet.py).
+                .inner_activation = networks::Activation::kRelu};
   config.stem_widths = {embedding};
   if (deep) config.stem_widths = {embedding / 2, embedding / 2, embedding};
   for (int64_t width : config.widths) {

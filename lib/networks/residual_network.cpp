@@ -86,8 +86,9 @@ class Residual {
     Value* y = x;
     int next = 0;
     auto unit = [&](int64_t width, PictureWindow window, bool last) {
-      y = net_.ConvNorm(fmt::format("{}unit.{}", name, next++), y, width, window,
-                        last ? Activation::kNone : config_.activation);
+      y = net_.ConvNorm(
+          fmt::format("{}unit.{}", name, next++), y, width, window,
+          last ? Activation::kNone : config_.inner_activation.value_or(config_.activation));
     };
     if (config_.block == ResidualConfig::Block::kBasic) {
       unit(inner, {.kernel = 3, .stride = stride}, false);

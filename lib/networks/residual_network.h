@@ -2,6 +2,8 @@
 // ResNeXt, squeeze and excitation, RegNet (Radosavovic et al. 2020).
 #pragma once
 
+#include <optional>
+
 #include "lib/networks/picture_network.h"
 
 namespace mlc::networks {
@@ -28,6 +30,7 @@ struct ResidualConfig {
   // or a convolution along the means of the channels (ECA-Net, Wang et al. 2020).
   enum class Squeeze : uint8_t { kNone, kInside, kEnd, kAlong } squeeze = Squeeze::kNone;
   Activation activation = Activation::kRelu;
+  std::optional<Activation> inner_activation;  // within blocks; without it, `activation`
   PictureInput picture;
   int64_t labels = 0;  // 0: no classifier
 };

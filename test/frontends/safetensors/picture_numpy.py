@@ -138,10 +138,11 @@ def as_map(mean):
 def resnet(net, c, x):
     act = ACTIVATIONS[c["hidden_act"]]
 
-    def unit(name, x, out, last=False, **window):
+    # The convolutions within blocks have no key for their activation.
+    def unit(name, x, out, last=False, act=ACTIVATIONS["relu"], **window):
         y = net.batch_norm(name + ".normalization", net.conv(name + ".convolution", x, out, **window))
         return y if last else act(y)
-    x = pool(unit("embedder.embedder", x, c["embedding_size"], kernel=7, stride=2), "max")
+    x = pool(unit("embedder.embedder", x, c["embedding_size"], act=act, kernel=7, stride=2), "max")
     for s, (depth, out) in enumerate(zip(c["depths"], c["hidden_sizes"])):
         for i in range(depth):
             stride = 2 if i == 0 and (s or c["downsample_in_first_stage"]) else 1
