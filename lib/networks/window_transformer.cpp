@@ -63,7 +63,7 @@ class WindowTransformer {
                             {.kernel = config_.patch,
                              .stride = config_.patch,
                              .padding = PictureWindow::Padding::kNone});
-    return layers_.LayerNorm("patches.norm", Transposed(b_, x, {0, 2, 3, 1}), config_.epsilon);
+    return layers_.LayerNorm("patches.norm", Transposed(b_, x, {0, 2, 3, 1}), config_.map_epsilon);
   }
 
   // Joins 2 x 2 neighbours.
@@ -73,9 +73,9 @@ class WindowTransformer {
     const int64_t rows = Rows(x) / 2, columns = Columns(x) / 2, width = Width(x);
     x = WithShape(b_, x, {rows, 2, columns, 2, width});
     x = WithShape(b_, Transposed(b_, x, {0, 2, 3, 1, 4}), {1, rows, columns, 4 * width});
-    if (!config_.second) x = layers_.LayerNorm(name + ".norm", x, config_.epsilon);
+    if (!config_.second) x = layers_.LayerNorm(name + ".norm", x, config_.map_epsilon);
     x = layers_.Linear(name, x, 2 * width);
-    return config_.second ? layers_.LayerNorm(name + ".norm", x, config_.epsilon) : x;
+    return config_.second ? layers_.LayerNorm(name + ".norm", x, config_.map_epsilon) : x;
   }
 
   struct WindowShape {

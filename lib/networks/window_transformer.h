@@ -20,6 +20,7 @@ struct WindowTransformerConfig {
   double feed_forward = 4;  // ratio
   Activation activation = Activation::kGelu;
   double epsilon = 1e-5;
+  double map_epsilon = 1e-5;  // of the norms of patches, and of neighbours that are joined
   bool final_norm = true;
   bool mask_twice = false;  // the mask between regions of a shifted window is added twice
   PictureInput picture;

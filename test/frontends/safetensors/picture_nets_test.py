@@ -59,6 +59,8 @@ TINY = [
     ("swinv2", "Swinv2ForImageClassification", SWIN | {"image_size": 64}, 64, 64),
     ("swinv2", "Swinv2Model", SWIN | {"image_size": 72, "window_size": 5, "pretrained_window_sizes": [4, 4, 3]}, 72, 72),
     ("segformer", "SegformerForSemanticSegmentation", SEGFORMER, 64, 64),
+    ("swin", "SwinForImageClassification", SWIN | {"layer_norm_eps": 1e-2}, 64, 64),
+    ("swinv2", "Swinv2Model", SWIN | {"image_size": 64, "layer_norm_eps": 1e-2}, 64, 64),
     ("segformer", "SegformerForImageClassification", SEGFORMER, 64, 96),
     ("segformer", "SegformerModel", SEGFORMER, 64, 64),
     ("detr", "DetrForObjectDetection", DETR, 64, 80),

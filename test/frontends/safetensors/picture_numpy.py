@@ -396,6 +396,7 @@ def swin_tokens(net, c, x):
         rows, columns = x.shape[0] // w, x.shape[1] // w
         region = np.zeros(x.shape[:2])
         if shift:
+    epsilon = c.get("layer_norm_eps", 1e-5)  # which the norms of patches and of merged ones do not read
             x = np.roll(x, (-shift, -shift), (0, 1))
             cut = [slice(0, -w), slice(-w, -shift), slice(-shift, None)]
             for i, a in enumerate(cut):
@@ -431,8 +432,8 @@ def swin_tokens(net, c, x):
 
             def part(y, norm, run):
                 if second:
-                    return y + net.layer_norm(name + norm, run(y), 1e-5)
-                return y + run(net.layer_norm(name + norm, y, 1e-5))
+                    return y + net.layer_norm(name + norm, run(y), epsilon)
+                return y + run(net.layer_norm(name + norm, y, epsilon))
             pretrained = c["pretrained_window_sizes"][s] if second else 0
             x = part(x, "layernorm_before", lambda y: attention(name + "attention", y, heads, w, shift, pretrained))
             x = part(x, "layernorm_after", lambda y: net.linear(name + "output.dense", ACTIVATIONS["gelu"](
@@ -448,7 +449,7 @@ def swin_tokens(net, c, x):
 
 
 def swin(net, c, x):
-    x = net.layer_norm("layernorm", swin_tokens(net, c, x), 1e-5)
+    x = net.layer_norm("layernorm", swin_tokens(net, c, x), c.get("layer_norm_eps", 1e-5))
     return head(net, c, None, "classifier", flat, x.mean(0), x)
 
 
@@ -494,6 +495,78 @@ def detr(net, c, x):
     h, w = x.shape[1:]
     wave = 10000 ** (np.arange(width // 2) // 2 * 2 / (width // 2))
     sides = [(np.arange(size) + 1)[:, None] / (size + 1e-6) * 2 * math.pi / wave for size in (h, w)]
+def pvt2(net, c, x):
+    epsilon = 1e-6
+    for s, (depth, width) in enumerate(zip(c["depths"], c["hidden_sizes"])):
+        kernel, ratio = c["patch_sizes"][s], c["sr_ratios"][s]
+        stage = f"encoder.layers.{s}."
+        x = net.conv(stage + "patch_embedding.proj", x, width, kernel, c["strides"][s], kernel // 2, bias=True)
+        size = x.shape[1:]
+        x = net.layer_norm(stage + "patch_embedding.layer_norm", tokens(x), epsilon)
+        for i in range(depth):
+            name = f"{stage}blocks.{i}."
+            q = k = net.layer_norm(name + "layer_norm_1", x, epsilon)
+            if ratio > 1:
+                k = net.conv(name + "attention.spatial_reduction", q.T.reshape(width, *size), width, ratio, ratio, 0, bias=True)
+                k = net.layer_norm(name + "attention.layer_norm", tokens(k), epsilon)
+            names = [name + "attention." + part for part in ("query", "key", "value", "proj")]
+            x = x + net.attention(names, q, k, k, c["num_attention_heads"][s], width, (c.get("qkv_bias", True),) * 3)
+            inner = width * c["mlp_ratios"][s]
+            y = net.linear(name + "mlp.dense1", net.layer_norm(name + "layer_norm_2", x, epsilon), inner)
+            y = net.conv(name + "mlp.dwconv.dwconv", y.T.reshape(inner, *size), inner, 3, groups=inner, bias=True)
+            x = x + net.linear(name + "mlp.dense2", ACTIVATIONS["gelu"](tokens(y)), width)
+        x = net.layer_norm(stage + "layer_norm", x, epsilon).T.reshape(width, *size)
+    if c["architectures"][0].endswith("ForImageClassification"):
+        return head(net, c, x, "classifier", flat)
+    return {"last_hidden_state": x[None]}
+
+
+def pvt(net, c, x):
+    epsilon, last = 1e-6, len(c["depths"]) - 1
+    for s, (depth, width) in enumerate(zip(c["depths"], c["hidden_sizes"])):
+        ratio, name = c["sequence_reduction_ratios"][s], f"encoder.patch_embeddings.{s}."
+        x = net.conv(name + "projection", x, width, c["strides"][s], c["patch_sizes"][s], 0, bias=True)
+        size = x.shape[1:]
+        x = net.layer_norm(name + "layer_norm", tokens(x), epsilon)
+        if s == last:
+            x = np.concatenate([net.tensor(name + "cls_token", 1, 1, width)[0], x])
+        x = x + net.tensor(name + "position_embeddings", 1, len(x), width)[0]
+        for i in range(depth):
+            name = f"encoder.block.{s}.{i}."
+            q = k = net.layer_norm(name + "layer_norm_1", x, epsilon)
+            if ratio > 1:
+                k = net.conv(name + "attention.self.sequence_reduction", q.T.reshape(width, *size), width, ratio, ratio, 0, bias=True)
+                k = net.layer_norm(name + "attention.self.layer_norm", tokens(k), epsilon)
+            names = [name + "attention.self." + part for part in ("query", "key", "value")] + [name + "attention.output.dense"]
+            x = x + net.attention(names, q, k, k, c["num_attention_heads"][s], width)
+            y = net.linear(name + "mlp.dense1", net.layer_norm(name + "layer_norm_2", x, epsilon), width * c["mlp_ratios"][s])
+            x = x + net.linear(name + "mlp.dense2", ACTIVATIONS["gelu"](y), width)
+        x = x if s == last else x.T.reshape(width, *size)
+    x = net.layer_norm("encoder.layer_norm", x, epsilon)
+    if c["architectures"][0].endswith("ForImageClassification"):
+        return {"logits": net.linear("classifier", x[0], len(c["id2label"]), prefix="")[None]}
+    return {"last_hidden_state": x[None]}
+
+
+def poolformer(net, c, x):
+    def normed(name, x, prefix=None):
+        y = (x - x.mean()) / np.sqrt(x.var() + 1e-5)
+        weight, bias = (net.tensor(f"{name}.{part}", len(x), prefix=prefix)[:, None, None] for part in ("weight", "bias"))
+        return y * weight + bias
+    for s, (depth, width) in enumerate(zip(c["depths"], c["hidden_sizes"])):
+        x = net.conv(f"encoder.patch_embeddings.{s}.projection", x, width, c["patch_sizes"][s], c["strides"][s], c["padding"][s], bias=True)
+        for i in range(depth):
+            name = f"encoder.block.{s}.{i}."
+            scales = [net.tensor(f"{name}layer_scale_{n}", width)[:, None, None] if c["use_layer_scale"] else 1 for n in (1, 2)]
+            y = normed(name + "before_norm", x)
+            x = x + scales[0] * (pool(y, "mean", c["pool_size"], 1, c["pool_size"] // 2) - y)
+            y = ACTIVATIONS["gelu"](net.conv(name + "output.conv1", normed(name + "after_norm", x), int(width * c["mlp_ratio"]), bias=True))
+            x = x + scales[1] * net.conv(name + "output.conv2", y, width, bias=True)
+    if not c["architectures"][0].endswith("ForImageClassification"):
+        return {"last_hidden_state": x[None]}
+    return {"logits": net.linear("classifier", normed("norm", x, prefix="").mean((1, 2)), len(c["id2label"]), prefix="")[None]}
+
+
     sides = [np.where(np.arange(width // 2) % 2, np.cos(angle), np.sin(angle)) for angle in sides]
     places = np.concatenate([np.repeat(sides[0], w, 0), np.tile(sides[1], (h, 1))], -1)
 
