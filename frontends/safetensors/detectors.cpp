@@ -96,6 +96,8 @@ Program ImportDetr(const PictureFolder& from) {
   config.encoder_feed_forward = json.Int("encoder_ffn_dim");
   config.decoder_feed_forward = json.Int("decoder_ffn_dim");
   config.activation = from.Activation("activation_function");
+  // modeling_detr.py, DetrDecoder: what it keeps for losses of earlier layers, it also reads on.
+  config.norms_each = json.Bool("auxiliary_loss", false);
   config.labels = from.HasHead(kObjects) ? from.Labels() : 0;
   return BuiltFrom(from, {"model.", ""}, names.rows(), config, networks::BuildDetr);
 }

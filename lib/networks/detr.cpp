@@ -89,6 +89,7 @@ class Detr {
                 net_.Attention(name + "cross", Binary(b_, "add", x, queries), places, encoded,
                                config_.decoder_heads));
       x = FeedForward(name, x, config_.decoder_feed_forward);
+      if (config_.norms_each) x = layers_.LayerNorm("decoder.norm", x, config_.epsilon);
     }
     return layers_.LayerNorm("decoder.norm", x, config_.epsilon);
   }

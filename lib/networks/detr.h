@@ -13,7 +13,8 @@ struct DetrConfig {
   int64_t encoder_feed_forward = 2048, decoder_feed_forward = 2048;
   Activation activation = Activation::kRelu;
   double epsilon = 1e-5;
-  int64_t labels = 0;  // without that for no object; 0: no heads
+  bool norms_each = false;  // decoder.norm also follows each layer
+  int64_t labels = 0;       // without that for no object; 0: no heads
 };
 
 // Tensors: backbone.* (residual_network.h); projection; encoder.N and decoder.N with

@@ -74,6 +74,7 @@ TINY = [
         "lqe_layers": 3, "max_num_bins": 16, "backbone_config": detector_numpy.HGNET | {"use_learnable_affine_block": True}}, 128, 128),
     ("hgnet_v2", "HGNetV2ForImageClassification", detector_numpy.HGNET, 64, 64),
     ("hgnet_v2", "HGNetV2Model", detector_numpy.HGNET | {"use_learnable_affine_block": True, "stage_kernel_size": [5, 3, 3, 3]}, 70, 66),
+    ("detr", "DetrForObjectDetection", DETR | {"auxiliary_loss": True}, 64, 64),
 ]
 picture_numpy.READINGS.update(detector_numpy.READINGS)
 LABELS = {str(i): f"LABEL_{i}" for i in range(5)}

@@ -597,6 +597,8 @@ def poolformer(net, c, x):
     return {"logits": net.linear("class_labels_classifier", y, len(c["id2label"]) + 1, prefix="")[None],
             "pred_boxes": sigmoid(box)[None], "encoder_last_hidden_state": x[None]}
 
+        if c.get("auxiliary_loss"):
+            y = net.layer_norm("decoder.layernorm", y, 1e-5)
 
 def timm_mobile(stages, stem, widest, head_width, width=1.0, act="silu", head_first=True, gate="sigmoid", inner=None, tf=False):
     """A reading of timm's EfficientNets and MobileNets: stages of blocks (kind, repeats, kernel, stride, expansion, channels, squeeze
