@@ -242,6 +242,8 @@ Program ImportRtDetr(const PictureFolder& from) {
   config.encoder_feed_forward = json.Int("encoder_ffn_dim");
   config.decoder_feed_forward = json.Int("decoder_ffn_dim");
   config.temperature = json.Number("positional_encoding_temperature");
+  // Version 5 has its own order of positions (modeling_rt_detr.py).
+  config.positions_by_rows = json.Text("transformers_version", "").starts_with("5.");
   config.expansion = json.Number("hidden_expansion");
   config.pre_norms = json.Bool("normalize_before");
   config.encoder_activation = from.Activation("encoder_activation_function");

@@ -118,14 +118,17 @@ class RtDetr {
   }
 
   // Returns positions [1, h w, C]. Their rows run along columns first, but the tokens' along rows, as
-  // in the reference (lyuwenyu/RT-DETR, hybrid_encoder.py, build_2d_sincos_position_embedding).
+  // in the reference (lyuwenyu/RT-DETR, hybrid_encoder.py, build_2d_sincos_position_embedding), or
+  // both along rows. Squares have the same positions either way.
   Value* Positions(int64_t height, int64_t width) {
     const int64_t quarter = config_.encoder_width / 4;
     std::vector<float> positions;
     positions.reserve(static_cast<size_t>(height * width * config_.encoder_width));
-    for (int64_t column = 0; column < width; ++column)
-      for (int64_t row = 0; row < height; ++row)
-        for (int64_t at : {column, row})
+    const int64_t slow = config_.positions_by_rows ? height : width,
+                  fast = config_.positions_by_rows ? width : height;
+    for (int64_t outer = 0; outer < slow; ++outer)
+      for (int64_t inner = 0; inner < fast; ++inner)
+        for (int64_t at : {outer, inner})
           for (bool cosine : {false, true})
             for (int64_t i = 0; i < quarter; ++i) {
               const double angle = static_cast<double>(at) /

@@ -31,8 +31,9 @@ struct RtDetrConfig {
   int64_t encoder_layers = 1, decoder_layers = 6, encoder_heads = 8, decoder_heads = 8;
   int64_t encoder_feed_forward = 1024, decoder_feed_forward = 1024;
   double temperature = 10000, expansion = 1;
-  double offset_scale = 0.5;  // of the points of deformable attention, in shares of a box
-  bool pre_norms = false;     // in the encoder
+  bool positions_by_rows = false;  // of the encoder, whose tokens are by rows
+  double offset_scale = 0.5;       // of the points of deformable attention, in shares of a box
+  bool pre_norms = false;          // in the encoder
   Activation encoder_activation = Activation::kGelu, activation = Activation::kSilu,
              decoder_activation = Activation::kRelu;
   double epsilon = 1e-5, batch_epsilon = 1e-5;

@@ -116,7 +116,9 @@ def rt_detr(net, given, x):
     for n, level in enumerate(c["encode_proj_layers"]):
         _, height, across = maps[level].shape
         frequencies = c["positional_encoding_temperature"] ** (-np.arange(inner // 4) / (inner // 4))
-        grid = np.stack(np.meshgrid(np.arange(across), np.arange(height), indexing="ij"), -1).reshape(-1, 2)
+        # Version 5 has the positions of rows first, in the order of the tokens.
+        sides = (height, across) if c.get("transformers_version", "").startswith("5.") else (across, height)
+        grid = np.stack(np.meshgrid(*map(np.arange, sides), indexing="ij"), -1).reshape(-1, 2)
         angles = grid[:, :, None] * frequencies
         places = np.concatenate([np.sin(angles[:, 0]), np.cos(angles[:, 0]), np.sin(angles[:, 1]), np.cos(angles[:, 1])], -1)
         x = tokens(maps[level])

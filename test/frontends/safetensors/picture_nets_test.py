@@ -76,6 +76,7 @@ TINY = [
     ("hgnet_v2", "HGNetV2Model", detector_numpy.HGNET | {"use_learnable_affine_block": True, "stage_kernel_size": [5, 3, 3, 3]}, 70, 66),
     ("detr", "DetrForObjectDetection", DETR | {"auxiliary_loss": True}, 64, 64),
 ]
+    ("rt_detr", "RTDetrForObjectDetection", RT_DETR | {"transformers_version": "5.3.0"}, 128, 160),
 picture_numpy.READINGS.update(detector_numpy.READINGS)
 LABELS = {str(i): f"LABEL_{i}" for i in range(5)}
 # Names of timm in the place of transformers'.
