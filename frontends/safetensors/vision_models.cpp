@@ -222,6 +222,8 @@ class VisionImporter {
         config.Bool("use_mean_pooling", true)) {
       config_.normed = false;
       config_.pooler = Pooler::kMean;
+    if (row.pooler == Pooler::kDense && config.has("pooler_act"))
+      config_.pooler_activation = ActivationOf(config, "pooler_act");
     }
     names_ = TensorNames(row);
     prefixes_ = {std::string(row.prefix), ""};

@@ -72,7 +72,8 @@ class VisionModel {
       case Pooler::kNormedFirst:
         return VisionNorm(layers_, vision(), First());
       case Pooler::kDense:
-        return Activate(b_, Activation::kTanh, Biased(layers_, "vision.pooler", First(), width()));
+        return Activate(b_, config_.pooler_activation,
+                        Biased(layers_, "vision.pooler", First(), -1));
       case Pooler::kMean:
         return layers_.LayerNorm("vision.pooler_norm", MeanOfPatches(), vision().layer.epsilon);
       case Pooler::kPatches:

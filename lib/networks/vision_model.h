@@ -51,7 +51,7 @@ struct VisionModelConfig {
     kNone,
     kFirst,        // the first token of the last hidden state
     kNormedFirst,  // that token, normalised by vision.norm
-    kDense,        // tanh of a linear layer of that token: vision.pooler
+    kDense,        // an activation of a linear layer of that token: vision.pooler
     kMean,         // the mean of the patches, normalised: vision.pooler_norm
     kPatches,      // that mean, not normalised
     kAttention,    // a query that attends to all patches: vision.head (SigLIP)
@@ -59,6 +59,7 @@ struct VisionModelConfig {
   enum class Features : uint8_t {
     kFirst,         // the first token
     kFirstAndMean,  // the first token, then the mean of the patches
+  Activation pooler_activation = Activation::kTanh;  // kDense
     kMean,          // the mean of the patches
     kPooled,
   } features = Features::kFirst;     // that `classifier` takes

@@ -11,7 +11,7 @@ PREFIXES = {"vit": "vit.", "deit": "deit.", "beit": "beit.", "dinov2": "dinov2."
             "dinov3_vit": "", "yolos": "vit.", "dpt": "dpt."}
 
 erf = np.vectorize(math.erf)
-ACTIVATIONS = {"gelu": lambda x: x / 2 * (1 + erf(x / math.sqrt(2))), "relu": lambda x: np.maximum(x, 0),
+ACTIVATIONS = {"tanh": np.tanh, "gelu": lambda x: x / 2 * (1 + erf(x / math.sqrt(2))), "relu": lambda x: np.maximum(x, 0),
                "gelu_pytorch_tanh": lambda x: x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
                "silu": lambda x: x / (1 + np.exp(-x)), "quick_gelu": lambda x: x / (1 + np.exp(-1.702 * x))}
 
@@ -249,7 +249,7 @@ def image_features(net, kind, pixels):
         return x, net.norm("pooler.layernorm", x[1:].mean(0)), first
     x = net.norm("norm" if kind == "dinov3_vit" else "layernorm", x)
     if net.tensor("pooler.dense.weight") is not None:
-        return x, np.tanh(net.linear("pooler.dense", x[0])), first
+        return x, ACTIVATIONS[net.config.get("pooler_act", "tanh")](net.linear("pooler.dense", x[0])), first
     return x, x[0] if kind.startswith("dino") or kind == "beit" else None, first
 
 
@@ -632,8 +632,10 @@ def tiny(model_type, architecture, seed=0, **changes):
         neck_weights(w, c)
     vision_weights(w, c, kind, p)
     if base and kind in ("vit", "deit", "yolos"):
-        w.linear(p + "pooler.dense", WIDTH, WIDTH)
-    if kind == "beit" and c["use_mean_pooling"]:
+        w.linear(p + "pooler.dense", c.get("pooler_output_size", WIDTH), WIDTH)
+    if kind == "beit" and architecture.endswith("ForSemanticSegmentation"):
+        segment_weights(w, c)
+    elif kind == "beit" and c["use_mean_pooling"]:
         w.norm(p + "pooler.layernorm")
     if architecture.endswith("VisionModelWithProjection"):
         w.draw("visual_projection.weight", 24, WIDTH)

@@ -23,6 +23,9 @@ LOGIT = 1e-4  # of a single cosine times a large number, which may be close to 0
 TINY = [
     ("vit", "ViTModel", {}), ("vit", "ViTModel", {"qkv_bias": False}, (24, 40)), ("vit", "ViTForImageClassification", {}),
     ("deit", "DeiTModel", {}), ("deit", "DeiTForImageClassification", {}), ("deit", "DeiTForImageClassificationWithTeacher", {}, (40, 32)),
+    ("vit", "ViTModel", {"pooler_act": "relu", "pooler_output_size": 24}),
+    ("vit_msn", "ViTMSNModel", {}), ("vit_msn", "ViTMSNForImageClassification", {"qkv_bias": False}, (24, 40)), ("vit_mae", "ViTMAEModel", {}),
+    ("ijepa", "IJepaModel", {}, (40, 24)), ("ijepa", "IJepaForImageClassification", {}),
     ("beit", "BeitForImageClassification", {}), ("beit", "BeitForImageClassification", {}, (24, 40)),
     ("beit", "BeitModel", {"use_mean_pooling": False, "use_absolute_position_embeddings": True}),
     ("beit", "BeitModel", {"use_relative_position_bias": False, "use_shared_relative_position_bias": True}),
