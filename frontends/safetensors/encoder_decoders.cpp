@@ -598,17 +598,18 @@ class SequenceImporter {
 
   void ReadEncoder(const Config& config, std::vector<fs::path>* read) {
     const networks::VisionConfig tower = ReadVision(config, *vision_);
+    const bool normed = LastNormed(config, *vision_);
     picture_ = PictureInputOf(ReadImageProcessor(folder_.path(), read), tower.picture,
                               tower.channels, options_);
     networks::VisionConfig sized = tower;
     sized.picture = picture_.size;
     networks::CheckVision(sized);
-    config_.other = [this, sized](Function& function, Builder& b) {
+    config_.other = [this, sized, normed](Function& function, Builder& b) {
       Value* pixels = networks::AddPictureInput(b, function, picture_);
       const networks::NetworkWeights weights = weights_.ForNetwork();
       networks::Layers layers(b, weights);
       Value* x = networks::VisionTower(b, layers, sized, pixels).back();
-      return vision_->normed ? networks::VisionNorm(layers, sized, x) : x;
+      return normed ? networks::VisionNorm(layers, sized, x) : x;
     };
   }
 

@@ -213,14 +213,13 @@ class VisionImporter {
 
   void SetVision(const VisionRow& row, const Config& config) {
     config_.vision = ReadVision(config, row);
-    config_.normed = row.normed;
+    config_.normed = LastNormed(config, row);
     config_.pooler = row.pooler;
     config_.features = row.features;
     if (row.pooler == Pooler::kAttention && !config.Bool("vision_use_head", true))
       config_.pooler = Pooler::kNone;
     if (row.features == VisionModelConfig::Features::kPooled &&
-        config.Bool("use_mean_pooling", true)) {
-      config_.normed = false;
+        config.Bool("use_mean_pooling", true))
       config_.pooler = Pooler::kMean;
     if (row.pooler == Pooler::kDense && config.has("pooler_act"))
       config_.pooler_activation = ActivationOf(config, "pooler_act");

@@ -406,6 +406,11 @@ VisionConfig ReadVision(const Config& given, const VisionRow& row) {
   return vision;
 }
 
+bool LastNormed(const Config& config, const VisionRow& row) {
+  return row.normed &&
+         !(row.features == Features::kPooled && config.Bool("use_mean_pooling", true));
+}
+
 networks::TextConfig ReadText(const Config& given, const TextRow& row) {
   const Config config = given.WithDefaults(row.defaults);
   networks::TextConfig text{.layer = ReadLayer(config, {})};

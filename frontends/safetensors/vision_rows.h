@@ -56,6 +56,8 @@ std::vector<TensorName> TensorNames(const VisionRow& row);
 // picture has the trained size. Errors "bad-file", "unsupported-architecture"; the sizes are checked
 // by CheckVision.
 networks::VisionConfig ReadVision(const Config& config, const VisionRow& row);
+// Returns whether vision.norm makes the last hidden state; that of BEiT's pooled models is not normed.
+bool LastNormed(const Config& config, const VisionRow& row);
 networks::TextConfig ReadText(const Config& config, const TextRow& row);
 
 }  // namespace mlc::safetensors
