@@ -32,7 +32,7 @@ constexpr VisionHeadRow kVisionHeads[] = {
     {"ForImageClassification", VisionHead::kClassifier},
     {"ForObjectDetection", VisionHead::kDetection},
     {"ForDepthEstimation", VisionHead::kDepth},
-    {"ForSemanticSegmentation", VisionHead::kDepth},
+    {"ForSemanticSegmentation", VisionHead::kSegments},
     {"VisionModelWithProjection", VisionHead::kEmbedding},
     {"TextModelWithProjection", VisionHead::kEmbedding, false, true},
     {"VisionModel", VisionHead::kHidden},
@@ -126,8 +126,10 @@ class VisionImporter {
     if (config_.head == VisionHead::kClassifier && pair_ &&
         (has(".head.") || has("post_layernorm.")))
       return true;
-    // The head of depths takes hidden states before this norm.
-    return config_.head == VisionHead::kDepth && !config_.depth.normed && has(".layernorm.");
+    // Heads of depths and of segments take hidden states before this norm.
+    return (config_.head == VisionHead::kSegments ||
+            (config_.head == VisionHead::kDepth && !config_.depth.normed)) &&
+           has(".layernorm.");
   }
 
   const VisionHeadRow& HeadRowOf(bool pair) const {
@@ -159,12 +161,14 @@ class VisionImporter {
       case VisionHead::kTwoTeachers:
         return type == "deit";
       case VisionHead::kClassifier:
-        return !depth && type != "yolos" && type != "dinov3_vit" && type != "blip_vision_model" &&
-               !FindTextRow(type);
+        return !depth && type != "yolos" && type != "vit_mae" && type != "dinov3_vit" &&
+               type != "blip_vision_model" && !FindTextRow(type);
       case VisionHead::kDetection:
         return type == "yolos";
       case VisionHead::kDepth:
-        return row.suffix == "ForSemanticSegmentation" ? type == "dpt" : depth;
+        return depth;
+      case VisionHead::kSegments:
+        return type == "dpt" || type == "beit" || type == "data2vec-vision";
       case VisionHead::kEmbedding:
         return type.starts_with("clip");
       default:
@@ -189,6 +193,8 @@ class VisionImporter {
     const VisionHeadRow& head = HeadRowOf(pair_ != nullptr);
     config_.head = head.head;
     if (type == "dpt" || type == "depth_anything") {
+      // DPT has one head for depths and for segments.
+      if (config_.head == VisionHead::kSegments) config_.head = VisionHead::kDepth;
       if (config_.head == VisionHead::kDepth) return ReadDepth();
     }
     if (head.vision) {
@@ -207,6 +213,7 @@ class VisionImporter {
                               *row);
       names_.insert(names_.end(), row->names.begin(), row->names.end());
     }
+    if (config_.head == VisionHead::kSegments) ReadSegments();
     if (prefixes_.empty()) prefixes_ = {"", "text_model."};
     config_.logit_bias = pair_ && pair_->logit_bias;
   }
@@ -215,17 +222,33 @@ class VisionImporter {
     config_.vision = ReadVision(config, row);
     config_.normed = LastNormed(config, row);
     config_.pooler = row.pooler;
+    if (row.pooler == Pooler::kDense && config.has("pooler_act"))
+      config_.pooler_activation = ActivationOf(config, "pooler_act");
     config_.features = row.features;
     if (row.pooler == Pooler::kAttention && !config.Bool("vision_use_head", true))
       config_.pooler = Pooler::kNone;
     if (row.features == VisionModelConfig::Features::kPooled &&
         config.Bool("use_mean_pooling", true))
       config_.pooler = Pooler::kMean;
-    if (row.pooler == Pooler::kDense && config.has("pooler_act"))
-      config_.pooler_activation = ActivationOf(config, "pooler_act");
-    }
     names_ = TensorNames(row);
     prefixes_ = {std::string(row.prefix), ""};
+  }
+
+  void ReadSegments() {
+    const Config config =
+        json_.WithDefaults(R"({"pool_scales": [1, 2, 3, 6], "out_indices": [3, 5, 7, 11]})");
+    config_.pooler = Pooler::kNone;
+    config_.segments.scales = config.Ints("pool_scales");
+    config_.segments.width = config_.vision->layer.width;
+    config_.segments.segments = Labels(config);
+    // The embeddings are number 1.
+    for (int64_t state :
+         config.Ints(config.has("segmentation_indices") ? "segmentation_indices" : "out_indices"))
+      config_.states.push_back(std::clamp<int64_t>(state, 0, INT32_MAX) - 1);
+  }
+  static int64_t Labels(const Config& config) {
+    return config.has("id2label") ? static_cast<int64_t>(config.TextMap("id2label").size())
+                                  : config.Int("num_labels", 2);
   }
 
   void ReadDepth() {
@@ -238,9 +261,7 @@ class VisionImporter {
     depth.fusion_norms = config.Bool("use_batch_norm_in_fusion_residual", false);
     depth.fusion_bias = config.Bool("use_bias_in_fusion_residual", !depth.fusion_norms);
     if (folder_.architecture().ends_with("ForSemanticSegmentation"))
-      depth.segments = config.has("id2label")
-                           ? static_cast<int64_t>(config.TextMap("id2label").size())
-                           : config.Int("num_labels", 2);
+      depth.segments = Labels(config);
     if (config.has("neck_ignore_stages") && !config.Ints("neck_ignore_stages").empty())
       Refuse(config, "neck_ignore_stages", "[]");
     const bool backbone = config.has("backbone_config");

@@ -52,7 +52,7 @@ class VisionModel {
     config_.picture.channels = vision().channels;
     Value* pixels = AddPictureInput(b_, *main_, config_.picture);
     states_ = VisionTower(b_, layers_, vision(), pixels);
-    if (config_.head == VisionHead::kDepth) return;
+    if (config_.head == VisionHead::kDepth || config_.head == VisionHead::kSegments) return;
     b_.SetName("pooler");
     hidden_ = states_.back();
     if (config_.normed) hidden_ = VisionNorm(layers_, vision(), hidden_);
@@ -156,7 +156,35 @@ class VisionModel {
       case VisionHead::kDepth:
         return Offer(config_.depth.segments > 0 ? "logits" : "predicted_depth",
                      Depth(b_, layers_, config_.depth, vision(), states_));
+      case VisionHead::kSegments:
+        return Offer("logits", UperNet(b_, layers_, config_.segments, Pyramid()));
     }
+  }
+
+  // Returns maps of the hidden states: four times as large, twice, as large as they are, and half
+  // (transformers' modeling_beit.py).
+  std::vector<Value*> Pyramid() {
+    std::vector<Value*> maps;
+    for (int64_t state : config_.states)
+      maps.push_back(
+          PatchImage(b_, vision(), PatchTokens(b_, vision(), states_[static_cast<size_t>(state)])));
+    constexpr double kNormEpsilon = 1e-5;
+    maps[0] = layers_.BatchNorm("pyramid.0.norm", Doubled("pyramid.0", maps[0]), kNormEpsilon);
+    maps[0] = Doubled("pyramid.0.second", Activate(b_, Activation::kGelu, maps[0]));
+    maps[1] = Doubled("pyramid.1", maps[1]);
+    maps[3] = b_.Make("max_pool", {{"x", maps[3]},
+                                   {"kernel_sizes", Ints({2, 2})},
+                                   {"strides", Ints({2, 2})},
+                                   {"pad_type", "valid"}});
+    return maps;
+  }
+  Value* Doubled(const std::string& name, Value* x) {
+    return b_.Make("conv_transpose",
+                   {{"x", x},
+                    {"weight", layers_.Needed(name + ".weight", {width(), width(), 2, 2})},
+                    {"bias", layers_.Needed(name + ".bias", {width()})},
+                    {"strides", Ints({2, 2})},
+                    {"pad_type", "valid"}});
   }
 
   Value* FeaturesOf() {
@@ -268,6 +296,18 @@ Program BuildVisionModel(VisionModelConfig config, const NetworkWeights& weights
   if (config.vision) CheckVision(*config.vision);
   if (config.text) CheckText(*config.text);
   if (config.head == VisionHead::kDepth) CheckDepth(config.depth, *config.vision);
+  if (config.head == VisionHead::kSegments) {
+    CheckUperNet(config.segments);
+    const GridSize grid = config.vision->grid();
+    if (config.states.size() != 4 || grid.height < 2 || grid.width < 2)
+      throw Error("bad-file", "the head takes {} hidden states of {} x {} patches",
+                  config.states.size(), grid.height, grid.width)
+          .Expected("four hidden states of at least 2 x 2 patches");
+    for (int64_t state : config.states)
+      if (state < 0 || state > config.vision->layers)
+        throw Error("bad-file", "the head takes hidden state {}", state)
+            .Expected("0 to {}, the number of layers", config.vision->layers);
+  }
   const bool pictures = NeedsVision(config.outputs), texts = NeedsText(config.outputs);
   if (config.head == VisionHead::kContrast && pictures != texts) {
     if (pictures) config.text.reset();

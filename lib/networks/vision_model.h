@@ -17,6 +17,7 @@
 //            kContrast     logits_per_image, logits_per_text [1, 1]; image_embeds, text_embeds [1, D]
 //                          of length 1. On request: vision_last_hidden_state,
 //                          vision_pooler_output, text_last_hidden_state, text_pooler_output
+//            kSegments     logits [1, L, height, width] of segments (upernet.h)
 //            kDepth        predicted_depth [1, height, width], or logits of segments (depth.h)
 #pragma once
 
@@ -29,6 +30,7 @@
 #include "lib/networks/layers.h"
 #include "lib/networks/model_ports.h"
 #include "lib/networks/text_tower.h"
+#include "lib/networks/upernet.h"
 #include "lib/networks/vision_transformer.h"
 #include "lib/support/error.h"
 
@@ -45,6 +47,7 @@ struct VisionModelConfig {
     kDetection,
     kContrast,
     kDepth,
+    kSegments,
   } head = Head::kHidden;
   bool normed = true;  // vision.norm makes the last hidden state
   enum class Pooler : uint8_t {
@@ -56,15 +59,17 @@ struct VisionModelConfig {
     kPatches,      // that mean, not normalised
     kAttention,    // a query that attends to all patches: vision.head (SigLIP)
   } pooler = Pooler::kNone;
+  Activation pooler_activation = Activation::kTanh;  // kDense
   enum class Features : uint8_t {
     kFirst,         // the first token
     kFirstAndMean,  // the first token, then the mean of the patches
-  Activation pooler_activation = Activation::kTanh;  // kDense
     kMean,          // the mean of the patches
     kPooled,
   } features = Features::kFirst;     // that `classifier` takes
   bool logit_bias = false;           // kContrast
   DepthConfig depth;                 // kDepth
+  UperNetConfig segments;            // kSegments
+  std::vector<int64_t> states;       // kSegments: four hidden states, 0 the embeddings
   PictureInput picture;              // `size` and `channels` are those of `vision`
   Symbol tokens;                     // the sizes of S
   std::vector<std::string> outputs;  // names; empty: those above
@@ -76,6 +81,7 @@ struct VisionModelConfig {
 //   vision.head.probe; vision.head.qkv, or .query and .key_value; vision.head.attention vision.head.norm vision.head.up
 //   vision.head.down
 //   classifier teacher   (deit's cls_classifier and distillation_classifier)
+//   pyramid.0 pyramid.0.norm pyramid.0.second pyramid.1   (kSegments, which double the sizes of maps)
 //   detection.class.N detection.box.N   for layers N = 0 to 2
 //   logit_scale logit_bias
 //

@@ -8,7 +8,8 @@ import numpy as np
 WIDTH, HEADS, LAYERS, INNER, LABELS, SIDE, PATCH = 32, 4, 3, 48, 5, 32, 8
 TOKENS, VOCABULARY = 16, 61
 PREFIXES = {"vit": "vit.", "deit": "deit.", "beit": "beit.", "dinov2": "dinov2.", "dinov2_with_registers": "dinov2_with_registers.",
-            "dinov3_vit": "", "yolos": "vit.", "dpt": "dpt."}
+            "dinov3_vit": "", "yolos": "vit.", "dpt": "dpt.", "data2vec-vision": "data2vec_vision.",
+            "ijepa": "ijepa.", "vit_msn": "vit.", "vit_mae": "vit."}
 
 erf = np.vectorize(math.erf)
 ACTIVATIONS = {"tanh": np.tanh, "gelu": lambda x: x / 2 * (1 + erf(x / math.sqrt(2))), "relu": lambda x: np.maximum(x, 0),
@@ -148,7 +149,7 @@ def vision(net, kind, pixels):
     tokens, rows = [], lambda t: net.tensor(t).reshape(-1, WIDTH)
     if kind in ("clip", "blip"):
         tokens.append(rows("embeddings.class_embedding"))
-    elif not clip:
+    elif not clip and kind != "ijepa":
         tokens.append(rows("embeddings.cls_token"))
     if kind == "deit":
         tokens.append(rows("embeddings.distillation_token"))
@@ -327,6 +328,43 @@ def depth(net, config, states, first, grid, patch):
     return (sigmoid(x) if metric else np.maximum(x, 0)) * (config.get("max_depth") or 1)
 
 
+def bilinear(x, like):
+    return resized(x.reshape(len(x), -1).T, x.shape[1:], like.shape[1:], "bilinear").T.reshape(len(x), *like.shape[1:])
+
+
+def batch_norm(net, name, x):
+    weight, bias, mean, variance = (net.tensor(f"{name}.{part}")[:, None, None] for part in ("weight", "bias", "running_mean", "running_var"))
+    return (x - mean) / np.sqrt(variance + 1e-5) * weight + bias
+
+
+def segments(net, states, first, grid):
+    """BeitForSemanticSegmentation: maps of four sizes, and the head of UPerNet."""
+    def unit(name, x, pad=0):
+        return np.maximum(batch_norm(net, f"decode_head.{name}.bn", net.conv(f"decode_head.{name}.conv", x, pad=pad)), 0)
+
+    def doubled(name, x):
+        w = net.tensor(name + ".weight")
+        y = np.einsum("chw,coyx->ohywx", x, w).reshape(w.shape[1], 2 * x.shape[1], -1)
+        return y + net.tensor(name + ".bias")[:, None, None]
+
+    def means(x, side):
+        def edges(size):
+            return [(i * size // side, -(-(i + 1) * size // side)) for i in range(side)]
+        return np.array([[x[:, a:b, c:d].mean((1, 2)) for c, d in edges(x.shape[2])] for a, b in edges(x.shape[1])]).transpose(2, 0, 1)
+    maps = [states[i - 1][first:].T.reshape(-1, *grid) for i in net.config["out_indices"]]
+    maps[0] = doubled("fpn1.3", ACTIVATIONS["gelu"](batch_norm(net, "fpn1.1", doubled("fpn1.0", maps[0]))))
+    maps[1] = doubled("fpn2.0", maps[1])
+    last = maps[3][:, :maps[3].shape[1] // 2 * 2, :maps[3].shape[2] // 2 * 2]
+    maps[3] = last.reshape(len(last), last.shape[1] // 2, 2, -1, 2).max((2, 4))
+    pyramid = [bilinear(unit(f"psp_modules.{n}.1", means(maps[3], side)), maps[3]) for n, side in enumerate(net.config["pool_scales"])]
+    levels = [unit(f"lateral_convs.{n}", x) for n, x in enumerate(maps[:3])] + [unit("bottleneck", np.concatenate([maps[3], *pyramid]), 1)]
+    for n in (3, 2, 1):
+        levels[n - 1] = levels[n - 1] + bilinear(levels[n], levels[n - 1])
+    levels[:3] = [unit(f"fpn_convs.{n}", x, 1) for n, x in enumerate(levels[:3])]
+    joined = unit("fpn_bottleneck", np.concatenate([bilinear(x, levels[0]) for x in levels]), 1)
+    return net.conv("decode_head.classifier", joined)[None]
+
+
 def outputs(config, tensors, pixels=None, ids=None):
     """The outputs for pixels [1, 3, height, width] and ids [tokens]; hidden states of pairs of towers are left out."""
     kind, architecture = towers_of(config["model_type"]), config["architectures"][0]
@@ -334,6 +372,9 @@ def outputs(config, tensors, pixels=None, ids=None):
         pixels = pixels[0]
     if kind in ("clip", "siglip", "siglip2"):
         return pair_outputs(config, tensors, kind, architecture, pixels, ids)
+    if kind == "beit" and architecture.endswith("ForSemanticSegmentation"):
+        net = Network(config, tensors, PREFIXES[config["model_type"]])
+        return {"logits": segments(net, *vision(net, kind, pixels))}
     if architecture.endswith(("ForDepthEstimation", "ForSemanticSegmentation")):
         inner = config.get("backbone_config", config)
         own = inner["model_type"] if inner is not config else "dpt"
@@ -351,7 +392,7 @@ def outputs(config, tensors, pixels=None, ids=None):
         a, b = net.linear("cls_classifier", x[0]), net.linear("distillation_classifier", x[1])
         return {"logits": ((a + b) / 2)[None], "cls_logits": a[None], "distillation_logits": b[None]}
     if architecture.endswith("ForImageClassification"):
-        features = np.concatenate([x[0], x[first:].mean(0)]) if kind.startswith("dinov2") else pooled if kind == "beit" else x[0]
+        features = np.concatenate([x[0], x[first:].mean(0)]) if kind.startswith("dinov2") else pooled if kind == "beit" else x.mean(0) if kind == "ijepa" else x[0]
         return {"logits": net.linear("classifier", features)[None]}
     if architecture.endswith("ForObjectDetection"):
         found = x[-config["num_detection_tokens"]:]
@@ -423,6 +464,7 @@ class Weights(dict):
 
 CONFIGS = {
     "vit": {"layer_norm_eps": 1e-12}, "deit": {"layer_norm_eps": 1e-12},
+    "ijepa": {"layer_norm_eps": 1e-12}, "vit_msn": {"layer_norm_eps": 1e-6}, "vit_mae": {"layer_norm_eps": 1e-12},
     "beit": {"layer_norm_eps": 1e-12, "use_mean_pooling": True, "use_relative_position_bias": True},
     "dinov2": {"layer_norm_eps": 1e-6, "mlp_ratio": 2}, "dinov2_with_registers": {"layer_norm_eps": 1e-6, "mlp_ratio": 2,
                                                                                   "num_register_tokens": 3},
@@ -450,7 +492,7 @@ def vision_weights(w, c, kind, p):
         w.draw(p + "embeddings.class_embedding", WIDTH, scale=1)
     elif kind == "blip":
         w.draw(p + "embeddings.class_embedding", 1, 1, WIDTH, scale=1)
-    elif not clip:
+    elif not clip and kind != "ijepa":
         w.draw(p + "embeddings.cls_token", 1, 1, WIDTH, scale=1)
     if kind == "deit":
         w.draw(p + "embeddings.distillation_token", 1, 1, WIDTH, scale=1)
@@ -458,7 +500,7 @@ def vision_weights(w, c, kind, p):
         w.draw(p + "embeddings.detection_tokens", 1, c["num_detection_tokens"], WIDTH, scale=1)
     if "num_register_tokens" in c:  # a tensor without elements if there are none
         w.draw(p + "embeddings.register_tokens", 1, c["num_register_tokens"], WIDTH, scale=1)
-    rows = count + {"siglip": 0, "siglip2": 0, "deit": 2}.get(kind, 1) + c.get("num_detection_tokens", 0)
+    rows = count + {"siglip": 0, "siglip2": 0, "ijepa": 0, "deit": 2}.get(kind, 1) + c.get("num_detection_tokens", 0)
     if clip and kind != "blip":
         w.draw(p + "embeddings.position_embedding.weight", rows, WIDTH, scale=1)
     elif kind == "blip":
@@ -582,6 +624,24 @@ def tower_config(kind, layers=LAYERS, **changes):
     return c | CONFIGS[kind] | changes
 
 
+def segment_weights(w, c):
+    def unit(name, channels, kernel=1):
+        w.conv(f"decode_head.{name}.conv", WIDTH, channels, kernel, bias=False)
+        w.batch_norm(f"decode_head.{name}.bn", WIDTH)
+    for name in "fpn1.0", "fpn1.3", "fpn2.0":
+        w.conv(name, WIDTH, WIDTH, 2)
+    w.batch_norm("fpn1.1", WIDTH)
+    for n, _ in enumerate(c["pool_scales"]):
+        unit(f"psp_modules.{n}.1", WIDTH)
+    for n in range(3):
+        unit(f"lateral_convs.{n}", WIDTH)
+        unit(f"fpn_convs.{n}", WIDTH, 3)
+    unit("bottleneck", WIDTH * (1 + len(c["pool_scales"])), 3)
+    unit("fpn_bottleneck", 4 * WIDTH, 3)
+    w.conv("decode_head.classifier", LABELS, WIDTH, 1)
+    w.conv("auxiliary_head.classifier", LABELS, WIDTH, 1)  # which only training reads
+
+
 def tiny(model_type, architecture, seed=0, **changes):
     kind, w = towers_of(model_type), Weights(seed)
     text = {"hidden_size": WIDTH, "num_hidden_layers": 2, "num_attention_heads": HEADS, "intermediate_size": INNER, "vocab_size":
@@ -625,7 +685,7 @@ def tiny(model_type, architecture, seed=0, **changes):
         return c, w
     c = named | tower_config(kind, **changes)
     base = architecture.endswith("Model")
-    p = "vision_model." if kind in ("clip", "siglip", "siglip2", "blip") else "" if base else PREFIXES[kind]
+    p = "vision_model." if kind in ("clip", "siglip", "siglip2", "blip") else "" if base else PREFIXES.get(model_type, PREFIXES.get(kind))
     if kind == "dpt":
         c = named | tower_config(kind, layers=4) | {"reassemble_factors": [4, 2, 1, 0.5], "neck_hidden_sizes": [6, 8, 10, 12],
                                                     "fusion_hidden_size": 8} | changes

@@ -19,17 +19,20 @@ FOLDERS = ["huggingface/hf_vit_cls", "huggingface/hf_dinov2", "huggingface/hf_cl
 EXACT, PACKAGE = 1e-5, 1e-2  # relative root mean square errors
 LOGIT = 1e-4  # of a single cosine times a large number, which may be close to 0
 
+SEGMENTS = {"out_indices": [1, 2, 3, 4], "num_hidden_layers": 4, "pool_scales": [1, 2], "num_labels": vision_numpy.LABELS}
 # model_type, architecture, changes of config.json, and the size of pictures if it is not that of config.json.
 TINY = [
     ("vit", "ViTModel", {}), ("vit", "ViTModel", {"qkv_bias": False}, (24, 40)), ("vit", "ViTForImageClassification", {}),
-    ("deit", "DeiTModel", {}), ("deit", "DeiTForImageClassification", {}), ("deit", "DeiTForImageClassificationWithTeacher", {}, (40, 32)),
     ("vit", "ViTModel", {"pooler_act": "relu", "pooler_output_size": 24}),
     ("vit_msn", "ViTMSNModel", {}), ("vit_msn", "ViTMSNForImageClassification", {"qkv_bias": False}, (24, 40)), ("vit_mae", "ViTMAEModel", {}),
     ("ijepa", "IJepaModel", {}, (40, 24)), ("ijepa", "IJepaForImageClassification", {}),
+    ("deit", "DeiTModel", {}), ("deit", "DeiTForImageClassification", {}), ("deit", "DeiTForImageClassificationWithTeacher", {}, (40, 32)),
     ("beit", "BeitForImageClassification", {}), ("beit", "BeitForImageClassification", {}, (24, 40)),
     ("beit", "BeitModel", {"use_mean_pooling": False, "use_absolute_position_embeddings": True}),
     ("beit", "BeitModel", {"use_relative_position_bias": False, "use_shared_relative_position_bias": True}),
     ("data2vec-vision", "Data2VecVisionModel", {}),
+    ("beit", "BeitForSemanticSegmentation", SEGMENTS), ("beit", "BeitForSemanticSegmentation", SEGMENTS | {"pool_scales": [1, 3]}, (40, 48)),
+    ("data2vec-vision", "Data2VecVisionForSemanticSegmentation", SEGMENTS | {"use_absolute_position_embeddings": True}),
     ("dinov2", "Dinov2Model", {"use_swiglu_ffn": True}, (56, 40)), ("dinov2", "Dinov2ForImageClassification", {}),
     ("dinov2_with_registers", "Dinov2WithRegistersModel", {}), ("dinov2_with_registers", "Dinov2WithRegistersModel", {}, (16, 48)),
     ("dinov2_with_registers", "Dinov2WithRegistersForImageClassification", {}),
