@@ -5,6 +5,7 @@
 #include "frontends/safetensors/picture_nets.h"
 #include "lib/networks/inverted_residual_network.h"
 #include "lib/networks/mobilevit.h"
+#include "lib/networks/poolformer.h"
 #include "lib/networks/segformer.h"
 #include "lib/networks/window_transformer.h"
 
@@ -55,6 +56,42 @@ constexpr TensorName kSegformerNames[] = {
     {"classifier", "decode_head.classifier"},
 };
 
+constexpr TensorName kPoolFormerNames[] = {
+    {"stage.{}.patches", "encoder.patch_embeddings.{}.projection"},
+    {"stage.{}.block.{}.norm", "encoder.block.{}.{}.before_norm"},
+    {"stage.{}.block.{}.scale", "encoder.block.{}.{}.layer_scale_1"},
+    {"stage.{}.block.{}.second_norm", "encoder.block.{}.{}.after_norm"},
+    {"stage.{}.block.{}.up", "encoder.block.{}.{}.output.conv1"},
+    {"stage.{}.block.{}.down", "encoder.block.{}.{}.output.conv2"},
+    {"stage.{}.block.{}.second_scale", "encoder.block.{}.{}.layer_scale_2"},
+};
+// The names of PVT beside those of SegFormer.
+constexpr TensorName kPvtNames[] = {
+    {"stage.{}.patches.norm", "encoder.patch_embeddings.{}.layer_norm"},
+    {"stage.{}.patches", "encoder.patch_embeddings.{}.projection"},
+    {"stage.{}.positions", "encoder.patch_embeddings.{}.position_embeddings"},
+    {"stage.{}.class_token", "encoder.patch_embeddings.{}.cls_token"},
+    {"stage.{}.block.{}.attention.reduction",
+     "encoder.block.{}.{}.attention.self.sequence_reduction"},
+    {"norm", "encoder.layer_norm"},
+};
+constexpr TensorName kPvt2Names[] = {
+    {"stage.{}.patches.norm", "encoder.layers.{}.patch_embedding.layer_norm"},
+    {"stage.{}.patches", "encoder.layers.{}.patch_embedding.proj"},
+    {"stage.{}.norm", "encoder.layers.{}.layer_norm"},
+    {"stage.{}.block.{}.norm", "encoder.layers.{}.blocks.{}.layer_norm_1"},
+    {"stage.{}.block.{}.attention.output", "encoder.layers.{}.blocks.{}.attention.proj"},
+    {"stage.{}.block.{}.attention.reduction",
+     "encoder.layers.{}.blocks.{}.attention.spatial_reduction"},
+    {"stage.{}.block.{}.attention.norm", "encoder.layers.{}.blocks.{}.attention.layer_norm"},
+    {"stage.{}.block.{}.attention", "encoder.layers.{}.blocks.{}.attention"},
+    {"stage.{}.block.{}.second_norm", "encoder.layers.{}.blocks.{}.layer_norm_2"},
+    {"stage.{}.block.{}.up", "encoder.layers.{}.blocks.{}.mlp.dense1"},
+    {"stage.{}.block.{}.depthwise", "encoder.layers.{}.blocks.{}.mlp.dwconv.dwconv"},
+    {"stage.{}.block.{}.down", "encoder.layers.{}.blocks.{}.mlp.dense2"},
+    {"classifier", "classifier"},
+};
+
 constexpr std::string_view kSwinMembers =
     R"({"image_size": 224, "patch_size": 4, "embed_dim": 96, "depths": [2, 2, 6, 2],
         "num_heads": [3, 6, 12, 24], "window_size": 7, "mlp_ratio": 4.0, "hidden_act": "gelu",
@@ -77,21 +114,31 @@ Program ImportSwin(const PictureFolder& from) {
                    networks::BuildWindowTransformer, IsSwinLeftOver);
 }
 
+// SegFormer and the Pyramid Vision Transformers.
 Program ImportSegformer(const PictureFolder& from) {
   using Head = networks::SegformerConfig::Head;
   const Config& json = from.json();
-  networks::SegformerConfig config{.depths = json.Ints("depths"),
-                                   .widths = json.Ints("hidden_sizes"),
-                                   .heads = json.Ints("num_attention_heads"),
-                                   .patches = json.Ints("patch_sizes"),
-                                   .strides = json.Ints("strides"),
-                                   .reductions = json.Ints("sr_ratios"),
-                                   .feed_forward = json.Numbers("mlp_ratios"),
-                                   .activation = from.Activation(),
-                                   .decoder = json.Int("decoder_hidden_size"),
-                                   .picture = from.Picture()};
+  const std::string type = from.folder().model_type();
+  const bool first = type == "pvt", segments = type == "segformer";
+  networks::SegformerConfig config{
+      .depths = json.Ints("depths"),
+      .widths = json.Ints("hidden_sizes"),
+      .heads = json.Ints("num_attention_heads"),
+      .patches = json.Ints("patch_sizes"),
+      .strides = json.Ints("strides"),
+      .reductions = json.Ints(first ? "sequence_reduction_ratios" : "sr_ratios"),
+      .feed_forward = json.Numbers("mlp_ratios"),
+      .activation = from.Activation(),
+      .first = first,
+      .picture = from.Picture()};
+  // SegFormer's norms do not read its key layer_norm_eps (modeling_segformer.py).
+  if (segments)
+    config.decoder = json.Int("decoder_hidden_size");
+  else
+    config.epsilon = json.Number("layer_norm_eps");
   if (!json.Bool("reshape_last_stage", true)) from.Refuse(json, "reshape_last_stage", "true");
-  switch (from.HeadOf({kClasses, kSegments})) {
+  if (json.Bool("linear_attention", false)) from.Refuse(json, "linear_attention", "false");
+  switch (segments ? from.HeadOf({kClasses, kSegments}) : from.HeadOf({kClasses})) {
     case 0:
       config.head = Head::kClasses;
       break;
@@ -113,9 +160,31 @@ Program ImportSegformer(const PictureFolder& from) {
                      &config.strides, &config.reductions})
     shorten(*list);
   shorten(config.feed_forward);
-  return BuiltFrom(from, {"segformer.", ""},
-                   {std::begin(kSegformerNames), std::end(kSegformerNames)}, config,
-                   networks::BuildSegformer);
+  std::vector<TensorName> names(std::begin(kSegformerNames), std::end(kSegformerNames));
+  if (first) names.insert(names.begin(), std::begin(kPvtNames), std::end(kPvtNames));
+  if (type == "pvt_v2") names.assign(std::begin(kPvt2Names), std::end(kPvt2Names));
+  return BuiltFrom(from, {type + ".", ""}, std::move(names), config, networks::BuildSegformer);
+}
+
+Program ImportPoolFormer(const PictureFolder& from) {
+  const Config& json = from.json();
+  networks::PoolFormerConfig config{.depths = json.Ints("depths"),
+                                    .widths = json.Ints("hidden_sizes"),
+                                    .patches = json.Ints("patch_sizes"),
+                                    .strides = json.Ints("strides"),
+                                    .padding = json.Ints("padding"),
+                                    .pool = json.Int("pool_size"),
+                                    .feed_forward = json.Number("mlp_ratio"),
+                                    .scales = json.Bool("use_layer_scale"),
+                                    .activation = from.Activation(),
+                                    .picture = from.Picture()};
+  const auto stages = static_cast<int64_t>(config.depths.size());
+  if (json.Int("num_encoder_blocks") != stages)
+    from.Refuse(json, "num_encoder_blocks", std::to_string(stages));
+  config.labels = from.HasHead(kClasses) ? from.Labels() : 0;
+  return BuiltFrom(from, {"poolformer.", ""},
+                   {std::begin(kPoolFormerNames), std::end(kPoolFormerNames)}, config,
+                   networks::BuildPoolFormer);
 }
 
 TensorNameList MobileVitNames() {
@@ -245,6 +314,26 @@ constexpr PictureNetRow kMapNetRows[] = {
          "ffn_multiplier": 2, "n_attn_blocks": [2, 4, 3],
          "base_attn_unit_dims": [128, 192, 256]})",
      ImportMobileVit2},
+    {"poolformer",
+     R"({"image_size": 224, "depths": [2, 2, 6, 2], "hidden_sizes": [64, 128, 320, 512],
+         "patch_sizes": [7, 3, 3, 3], "strides": [4, 2, 2, 2], "padding": [2, 1, 1, 1],
+         "num_encoder_blocks": 4, "pool_size": 3, "mlp_ratio": 4.0, "hidden_act": "gelu",
+         "use_layer_scale": true})",
+     ImportPoolFormer},
+    {"pvt",
+     R"({"image_size": 224, "num_encoder_blocks": 4, "depths": [2, 2, 2, 2],
+         "sequence_reduction_ratios": [8, 4, 2, 1], "hidden_sizes": [64, 128, 320, 512],
+         "patch_sizes": [4, 2, 2, 2], "strides": [4, 2, 2, 2],
+         "num_attention_heads": [1, 2, 5, 8], "mlp_ratios": [8, 8, 4, 4], "hidden_act": "gelu",
+         "layer_norm_eps": 1e-6})",
+     ImportSegformer},
+    {"pvt_v2",
+     R"({"image_size": 224, "num_encoder_blocks": 4, "depths": [2, 2, 2, 2],
+         "sr_ratios": [8, 4, 2, 1], "hidden_sizes": [32, 64, 160, 256],
+         "patch_sizes": [7, 3, 3, 3], "strides": [4, 2, 2, 2],
+         "num_attention_heads": [1, 2, 5, 8], "mlp_ratios": [8, 8, 4, 4], "hidden_act": "gelu",
+         "layer_norm_eps": 1e-6})",
+     ImportSegformer},
     {"segformer",
      R"({"image_size": 512, "num_encoder_blocks": 4, "depths": [2, 2, 2, 2],
          "sr_ratios": [8, 4, 2, 1], "hidden_sizes": [32, 64, 160, 256],

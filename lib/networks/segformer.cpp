@@ -19,6 +19,7 @@ class Segformer {
   Program Build() {
     std::vector<Value*> maps;
     Value* x = net_.pixels();
+    if (config_.first) return BuildFirst(x);
     for (size_t stage = 0; stage < config_.depths.size(); ++stage)
       maps.push_back(x = Stage(fmt::format("stage.{}.", stage), x, stage));
     b_.SetName("head");
@@ -33,6 +34,35 @@ class Segformer {
   }
 
  private:
+  Program BuildFirst(Value* x) {
+    const size_t last = config_.depths.size() - 1;
+    for (size_t stage = 0; stage <= last; ++stage) x = FirstStage(x, stage, stage == last);
+    b_.SetName("head");
+    x = layers_.LayerNorm("norm", x, config_.epsilon);
+    if (config_.head == Head::kNone)
+      net_.Output("last_hidden_state", x);
+    else
+      net_.Output("logits", layers_.Linear("classifier", Element(b_, x, 0, 1), config_.labels));
+    return net_.Finish();
+  }
+  Value* FirstStage(Value* x, size_t stage, bool last) {
+    const std::string name = fmt::format("stage.{}.", stage);
+    b_.SetName(name + "patches");
+    const int64_t width = config_.widths[stage];
+    x = layers_.Convolution(name + "patches", x, width,
+                            {.kernel = config_.strides[stage],
+                             .stride = config_.patches[stage],
+                             .padding = PictureWindow::Padding::kNone});
+    const int64_t rows = Height(x), columns = Width(x);
+    x = layers_.LayerNorm(name + "patches.norm", net_.Tokens(x), config_.epsilon);
+    if (last) x = Concat(b_, {layers_.Needed(name + "class_token", {1, 1, width}), x}, 1);
+    x = Binary(b_, "add", x,
+               layers_.Needed(name + "positions", {1, rows * columns + (last ? 1 : 0), width}));
+    for (int64_t i = 0; i < config_.depths[stage]; ++i)
+      x = Block(fmt::format("{}block.{}.", name, i), x, stage, rows, columns);
+    return last ? x : net_.Map(x, rows, columns);
+  }
+
   Value* Stage(const std::string& name, Value* x, size_t stage) {
     b_.SetName(name + "patches");
     const int64_t kernel = config_.patches[stage];
@@ -61,10 +91,15 @@ class Segformer {
     Value* y = layers_.LayerNorm(name + "second_norm", x, config_.epsilon);
     const auto inner =
         static_cast<int64_t>(static_cast<double>(channels) * config_.feed_forward[stage]);
-    y = net_.Map(layers_.Linear(name + "up", y, inner), height, width);
-    y = layers_.Convolution(name + "depthwise", y, inner, {.kernel = 3, .groups = inner});
-    y = layers_.Linear(name + "down", net_.Tokens(Activate(b_, config_.activation, y)), channels);
-    return Binary(b_, "add", x, y);
+    y = layers_.Linear(name + "up", y, inner);
+    if (config_.first) {
+      y = Activate(b_, config_.activation, y);
+    } else {
+      y = layers_.Convolution(name + "depthwise", net_.Map(y, height, width), inner,
+                              {.kernel = 3, .groups = inner});
+      y = net_.Tokens(Activate(b_, config_.activation, y));
+    }
+    return Binary(b_, "add", x, layers_.Linear(name + "down", y, channels));
   }
 
   void AddDecoder(const std::vector<Value*>& maps) {
@@ -109,6 +144,10 @@ Program BuildSegformer(const SegformerConfig& config, const NetworkWeights& weig
       throw Error("bad-file", "the ratio of feed-forward layers is {}", ratio)
           .Expected("more than 0, at most 1024");
   CheckPositive({{"width of the decoder", config.decoder}});
+  if (config.first && config.reductions.back() != 1)
+    throw Error("bad-file", "the last stage, which has a class token, reduces keys {} times",
+                config.reductions.back())
+        .Expected("1");
   return Segformer(config, weights, diagnostics).Build();
 }
 

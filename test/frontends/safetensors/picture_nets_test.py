@@ -25,6 +25,8 @@ EFFICIENTNET = {"width_coefficient": 0.5, "in_channels": [32, 16, 24], "out_chan
                 "strides": [1, 2, 2], "num_block_repeats": [1, 2, 2], "expand_ratios": [1, 6, 6], "depth_coefficient": 1.0}
 SWIN = {"embed_dim": 16, "depths": [2, 2, 1], "num_heads": [2, 2, 4], "window_size": 4}
 SEGFORMER = {"hidden_sizes": [8, 16, 20, 24], "num_attention_heads": [1, 2, 2, 4], "depths": [1, 2, 1, 1], "decoder_hidden_size": 24}
+PVT = {"hidden_sizes": [8, 16, 20, 24], "num_attention_heads": [1, 2, 2, 4], "depths": [1, 2, 1, 1], "mlp_ratios": [2, 2, 2, 2]}
+POOLFORMER = {"hidden_sizes": [8, 16, 20, 24], "depths": [1, 2, 1, 1]}
 DETR = {"backbone_config": RESNET | {"model_type": "resnet", "depths": [1, 1]}, "d_model": 32, "num_queries": 7, "encoder_layers": 2,
         "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 48, "decoder_ffn_dim": 40,
         "use_timm_backbone": False}
@@ -64,6 +66,12 @@ TINY = [
     ("segformer", "SegformerForImageClassification", SEGFORMER, 64, 96),
     ("segformer", "SegformerModel", SEGFORMER, 64, 64),
     ("detr", "DetrForObjectDetection", DETR, 64, 80),
+    ("pvt", "PvtForImageClassification", PVT | {"layer_norm_eps": 1e-6}, 64, 64),
+    ("pvt", "PvtModel", PVT, 64, 64),
+    ("pvt_v2", "PvtV2ForImageClassification", PVT, 64, 96),
+    ("pvt_v2", "PvtV2Model", PVT | {"qkv_bias": False}, 64, 64),
+    ("poolformer", "PoolFormerForImageClassification", POOLFORMER, 64, 96),
+    ("poolformer", "PoolFormerModel", POOLFORMER | {"use_layer_scale": False, "pool_size": 5}, 64, 64),
     ("detr", "DetrModel", DETR, 64, 64),
     ("rt_detr", "RTDetrForObjectDetection", RT_DETR, 128, 160),
     ("rt_detr", "RTDetrForObjectDetection", RT_DETR | {"hidden_expansion": 0.5, "encode_proj_layers": [1, 2], "encoder_layers": 2}, 96, 128),

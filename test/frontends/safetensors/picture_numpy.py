@@ -567,6 +567,15 @@ def poolformer(net, c, x):
     return {"logits": net.linear("classifier", normed("norm", x, prefix="").mean((1, 2)), len(c["id2label"]), prefix="")[None]}
 
 
+def detr(net, c, x):
+    width, b = c["d_model"], c["backbone_config"]
+    backbone = Net()
+    backbone.tensors, backbone.prefix, backbone.rng = net.tensors, net.prefix + "backbone.conv_encoder.model.", net.rng
+    x = resnet(backbone, DEFAULTS["resnet"] | b | {"architectures": ["ResNetModel"]}, x)["last_hidden_state"][0]
+    x = net.conv("input_projection", x, width, bias=True)
+    h, w = x.shape[1:]
+    wave = 10000 ** (np.arange(width // 2) // 2 * 2 / (width // 2))
+    sides = [(np.arange(size) + 1)[:, None] / (size + 1e-6) * 2 * math.pi / wave for size in (h, w)]
     sides = [np.where(np.arange(width // 2) % 2, np.cos(angle), np.sin(angle)) for angle in sides]
     places = np.concatenate([np.repeat(sides[0], w, 0), np.tile(sides[1], (h, 1))], -1)
 
@@ -588,6 +597,8 @@ def poolformer(net, c, x):
         y = net.layer_norm(name + "self_attn_layer_norm", y + attention(name + "self_attn", y + queries, y + queries, y, heads), 1e-5)
         y = net.layer_norm(name + "encoder_attn_layer_norm", y + attention(name + "encoder_attn", y + queries, x + places, x, heads), 1e-5)
         y = feed_forward(name, y, c["decoder_ffn_dim"])
+        if c.get("auxiliary_loss"):
+            y = net.layer_norm("decoder.layernorm", y, 1e-5)
     y = net.layer_norm("decoder.layernorm", y, 1e-5)
     if c["architectures"][0] == "DetrModel":
         return {"last_hidden_state": y[None], "encoder_last_hidden_state": x[None]}
@@ -597,8 +608,6 @@ def poolformer(net, c, x):
     return {"logits": net.linear("class_labels_classifier", y, len(c["id2label"]) + 1, prefix="")[None],
             "pred_boxes": sigmoid(box)[None], "encoder_last_hidden_state": x[None]}
 
-        if c.get("auxiliary_loss"):
-            y = net.layer_norm("decoder.layernorm", y, 1e-5)
 
 def timm_mobile(stages, stem, widest, head_width, width=1.0, act="silu", head_first=True, gate="sigmoid", inner=None, tf=False):
     """A reading of timm's EfficientNets and MobileNets: stages of blocks (kind, repeats, kernel, stride, expansion, channels, squeeze
@@ -646,7 +655,8 @@ def timm_mobile(stages, stem, widest, head_width, width=1.0, act="silu", head_fi
 
 READINGS = {"resnet": resnet, "regnet": regnet, "convnext": convnext, "convnextv2": convnext, "dinov3_convnext": convnext,
             "mobilenet_v1": mobilenet, "mobilenet_v2": mobilenet, "efficientnet": efficientnet, "mobilevit": mobilevit, "mobilevitv2": mobilevit2,
-            "swin": swin, "swinv2": swin, "segformer": segformer, "detr": detr}
+            "swin": swin, "swinv2": swin, "segformer": segformer, "pvt": pvt, "pvt_v2": pvt2,
+            "poolformer": poolformer, "detr": detr}
 # What a reading needs and config.json may leave out.
 DEFAULTS = {
     "resnet": {"layer_type": "bottleneck", "downsample_in_first_stage": False, "downsample_in_bottleneck": False, "hidden_act": "relu"},
@@ -654,6 +664,10 @@ DEFAULTS = {
     "mobilenet_v1": {"tf_padding": True}, "mobilenet_v2": {"tf_padding": True},
     "efficientnet": {"depthwise_padding": [], "pooling_type": "mean", "depth_coefficient": 1.0},
     "mobilevit": {"patch_size": 2, "output_stride": 32, "atrous_rates": [6, 12, 18]},
+    "pvt": {"patch_sizes": [4, 2, 2, 2], "strides": [4, 2, 2, 2], "sequence_reduction_ratios": [8, 4, 2, 1], "mlp_ratios": [8, 8, 4, 4]},
+    "pvt_v2": {"patch_sizes": [7, 3, 3, 3], "strides": [4, 2, 2, 2], "sr_ratios": [8, 4, 2, 1], "mlp_ratios": [8, 8, 4, 4]},
+    "poolformer": {"patch_sizes": [7, 3, 3, 3], "strides": [4, 2, 2, 2], "padding": [2, 1, 1, 1], "pool_size": 3, "mlp_ratio": 4.0,
+                   "use_layer_scale": True},
     "swin": {"patch_size": 4}, "swinv2": {"patch_size": 4, "pretrained_window_sizes": [0, 0, 0, 0]},
     "segformer": {"patch_sizes": [7, 3, 3, 3], "strides": [4, 2, 2, 2], "sr_ratios": [8, 4, 2, 1], "mlp_ratios": [4, 4, 4, 4]}}
 
