@@ -113,7 +113,13 @@ constexpr std::string_view kHgNetDefaults =
         "stage_downsample": [false, true, true, true],
         "stage_light_block": [false, false, true, true], "stage_kernel_size": [3, 3, 5, 5],
         "stage_numb_of_layers": [6, 6, 6, 6], "use_learnable_affine_block": false})";
-constexpr std::string_view kClassification = "ForImageClassification";
+constexpr std::string_view kClassification = "ForImageClassification",
+                           kSegmentation = "ForSemanticSegmentation";
+
+// Segmentation does not read the last convolution of MobileNetV2.
+bool IsLastConvolution(std::string_view name) {
+  return name.find("mobilenet_v2.conv_1x1.") != std::string_view::npos;
+}
 
 std::vector<TensorName> Names(std::span<const TensorName> rows) {
   return {rows.begin(), rows.end()};
@@ -252,7 +258,9 @@ Program ImportMobileNetV2(const PictureFolder& from) {
                                           .epsilon = json.Number("layer_norm_eps"),
                                           .picture = from.Picture()};
   config.head = json.Bool("finegrained_output") && multiplier < 1 ? 1280 : scaled(1280);
-  config.labels = from.HasHead(kClassification) ? from.Labels() : 0;
+  const int head = from.HeadOf({kClassification, kSegmentation});
+  config.segments = head == 1;
+  config.labels = head >= 0 ? from.Labels() : 0;
   TensorNameList names;
   auto add = [&](const std::string& ours, const std::string& theirs) {
     names.Add(ours + ".conv", theirs + ".convolution");
@@ -260,6 +268,10 @@ Program ImportMobileNetV2(const PictureFolder& from) {
   };
   add("stem", "conv_stem.first_conv");
   add("head", "conv_1x1");
+  add("segments.pool", "segmentation_head.conv_pool");
+  add("segments.map", "segmentation_head.conv_aspp");
+  add("segments.join", "segmentation_head.conv_projection");
+  names.Add("segments.classifier", "segmentation_head.classifier.convolution");
   add("block.0.expand", "conv_stem.expand_1x1");
   add("block.0.depthwise", "conv_stem.conv_3x3");
   add("block.0.project", "conv_stem.reduce_1x1");
@@ -296,7 +308,8 @@ Program ImportMobileNetV2(const PictureFolder& from) {
     config.blocks.push_back(block);
   }
   return BuiltFrom(from, {"mobilenet_v2.", ""}, names.rows(), config,
-                   networks::BuildInvertedResidualNetwork);
+                   networks::BuildInvertedResidualNetwork,
+                   config.segments ? IsLastConvolution : nullptr);
 }
 
 Program ImportEfficientNet(const PictureFolder& from) {

@@ -50,6 +50,21 @@ Value* InvertedResidual(PictureNetwork& net, const std::string& name, const Inve
   return block.residual ? Binary(net.b(), "add", y, x) : y;
 }
 
+namespace {
+
+// Classifies each position of the map from what is there, and from the mean of all positions.
+void AddSegments(PictureNetwork& net, const InvertedResidualConfig& config, Value* x) {
+  constexpr int64_t kWidth = 256;
+  net.b().SetName("head");
+  Value* mean = net.ConvNorm("segments.pool", net.Pooled(x, true), kWidth, {}, Activation::kRelu);
+  mean = net.b().Make("tile", {{"x", mean}, {"reps", Ints({1, 1, Height(x), Width(x)})}});
+  Value* map = net.ConvNorm("segments.map", x, kWidth, {}, Activation::kRelu);
+  x = net.ConvNorm("segments.join", Concat(net.b(), {mean, map}, 1), kWidth, {}, Activation::kRelu);
+  net.Output("logits", net.layers().Convolution("segments.classifier", x, config.labels, {}));
+}
+
+}  // namespace
+
 Program BuildInvertedResidualNetwork(const InvertedResidualConfig& config,
                                      const NetworkWeights& weights, Diagnostics& diagnostics) {
   CheckPositive({{"width of the stem", config.stem}});
@@ -60,6 +75,10 @@ Program BuildInvertedResidualNetwork(const InvertedResidualConfig& config,
                           config.epsilon);
   for (size_t i = 0; i < config.blocks.size(); ++i)
     x = InvertedResidual(net, fmt::format("block.{}", i), config.blocks[i], config, x);
+  if (config.segments) {
+    AddSegments(net, config, x);
+    return net.Finish();
+  }
   if (config.head > 0 && !config.pooled_head)
     x = net.ConvNorm("head", x, config.head, {}, config.activation, config.epsilon);
   b.SetName("head");

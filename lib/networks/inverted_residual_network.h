@@ -34,12 +34,14 @@ struct InvertedResidualConfig {
   PictureWindow::Padding padding = PictureWindow::Padding::kHalf;  // of all but the blocks'
   double epsilon = 1e-5;
   PictureInput picture;
-  int64_t labels = 0;  // 0: no classifier
+  int64_t labels = 0;     // 0: no classifier
+  bool segments = false;  // the labels are those of segments (DeepLabV3+, Chen et al. 2018)
 };
 
 // Tensors: stem; block.N.start, .expand, .depthwise and .project; head: each has .conv and .norm
 // (PictureNetwork::ConvNorm), but for a pooled head without a norm; block.N.squeeze.reduce and .expand; classifier.
-// Outputs without a classifier: last_hidden_state [1, C, h, w], pooler_output [1, C].
+// Segments: segments.pool, segments.map and segments.join, with .conv and .norm; segments.classifier.
+// Outputs of segments: logits [1, labels, h, w]; without a classifier: last_hidden_state [1, C, h, w], pooler_output [1, C].
 Program BuildInvertedResidualNetwork(const InvertedResidualConfig& config,
                                      const NetworkWeights& weights, Diagnostics& diagnostics);
 

@@ -250,6 +250,15 @@ def mobilenet(net, c, x):
         y = unit(f"layer.{i}.conv_3x3", y, inner, 3, stride, inner, own)
         y = unit(f"layer.{i}.reduce_1x1", y, scaled(width), last=True)
         x = x + y if stride == 1 and len(x) == len(y) else y
+    if "SemanticSegmentation" in c["architectures"][0]:
+        def joined(name, x):
+            y = net.conv(f"segmentation_head.{name}.convolution", x, 256, prefix="")
+            return np.maximum(net.batch_norm(f"segmentation_head.{name}.normalization", y, prefix=""), 0)
+        mean = joined("conv_pool", x.mean((1, 2), keepdims=True))
+        y = joined("conv_aspp", x)
+        y = joined("conv_projection", np.concatenate([mean + 0 * y, y]))
+        unit("conv_1x1", x, 1280)  # which is stored, and not read
+        return {"logits": net.conv("segmentation_head.classifier.convolution", y, len(c["id2label"]), bias=True, prefix="")[None]}
     x = unit("conv_1x1", x, 1280 if multiplier < 1 and c.get("finegrained_output", True) else scaled(1280))
     return head(net, c, x, "classifier", flat)
 
@@ -387,6 +396,7 @@ def mobilevit2(net, c, x):
 
 def swin_tokens(net, c, x):
     second, p, window = c["model_type"] == "swinv2", c["patch_size"], c["window_size"]
+    epsilon = c.get("layer_norm_eps", 1e-5)  # which the norms of patches and of merged ones do not read
     x = net.conv("embeddings.patch_embeddings.projection", x, c["embed_dim"], p, p, 0, bias=True).transpose(1, 2, 0)
     x = net.layer_norm("embeddings.norm", x, 1e-5)
 
@@ -396,7 +406,6 @@ def swin_tokens(net, c, x):
         rows, columns = x.shape[0] // w, x.shape[1] // w
         region = np.zeros(x.shape[:2])
         if shift:
-    epsilon = c.get("layer_norm_eps", 1e-5)  # which the norms of patches and of merged ones do not read
             x = np.roll(x, (-shift, -shift), (0, 1))
             cut = [slice(0, -w), slice(-w, -shift), slice(-shift, None)]
             for i, a in enumerate(cut):
@@ -486,15 +495,6 @@ def segformer(net, c, x):
     return {"logits": net.conv("decode_head.classifier", y, len(c["id2label"]), bias=True, prefix="")[None]}
 
 
-def detr(net, c, x):
-    width, b = c["d_model"], c["backbone_config"]
-    backbone = Net()
-    backbone.tensors, backbone.prefix, backbone.rng = net.tensors, net.prefix + "backbone.conv_encoder.model.", net.rng
-    x = resnet(backbone, DEFAULTS["resnet"] | b | {"architectures": ["ResNetModel"]}, x)["last_hidden_state"][0]
-    x = net.conv("input_projection", x, width, bias=True)
-    h, w = x.shape[1:]
-    wave = 10000 ** (np.arange(width // 2) // 2 * 2 / (width // 2))
-    sides = [(np.arange(size) + 1)[:, None] / (size + 1e-6) * 2 * math.pi / wave for size in (h, w)]
 def pvt2(net, c, x):
     epsilon = 1e-6
     for s, (depth, width) in enumerate(zip(c["depths"], c["hidden_sizes"])):
