@@ -194,11 +194,13 @@ class PictureImporter {
         weights_.Use(name);
         head |= own->starts_with("lm_head.");
       }
-    const Config config =
-        text_.With(fmt::format(R"({{"tie_word_embeddings": {}}})", head ? "false" : "true"));
-    DecoderForm form{.embeds = true,
-                     .scales_embeds = row_.embeds_before_scale,
-                     .masks_given = row_.sees_both_ways};
+    // Newer versions also say in the text's own configuration that a prompt sees itself both ways; the
+    // mask is an input here.
+    const Config config = text_.With(
+        fmt::format(R"({{"tie_word_embeddings": {}{}}})", head ? "false" : "true",
+                    row_.sees_both_ways ? R"(, "use_bidirectional_attention": false)" : ""));
+    DecoderForm form{
+        .embeds = true, .scales_embeds = ScalesInputs(), .masks_given = row_.sees_both_ways};
     if (tower_.qwen) form.rotary_sections = Sections();
     if (third()) {
       form.alternating_sections = true;
@@ -207,6 +209,13 @@ class PictureImporter {
     ImportOptions options = options_;
     std::erase_if(options.shapes, [](const auto& shape) { return shape.first == "pixel_values"; });
     return ImportDecoder(folder_.Part(config, tensors), options, diagnostics_, form);
+  }
+
+  // Gemma and Gemma 2 scale what they read by the root of the width, features of pictures included;
+  // Gemma 3 scales the embeddings of tokens alone.
+  bool ScalesInputs() const {
+    const std::string type = text_.Text("model_type");
+    return type == "gemma" || type == "gemma2";
   }
 
   std::vector<int64_t> Sections() const {

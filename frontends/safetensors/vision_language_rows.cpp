@@ -259,7 +259,6 @@ constexpr VisionLanguageRow kVisionLanguageRows[] = {
      .names = kPaligemmaProjector,
      .picture_text = R"({"behind": "\n"})",
      .normed = true,
-     .embeds_before_scale = true,
      .divided_by_root = true,
      .sees_both_ways = true},
     {.model_type = "qwen2_5_vl",

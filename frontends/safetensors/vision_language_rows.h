@@ -50,9 +50,8 @@ struct VisionLanguageRow {
   bool feature_layer = false;    // vision_feature_layer and vision_feature_select_strategy
   bool normed = false;           // the tower's last norm is applied
   bool normed_before = false, normed_joined = false;
-  bool embeds_before_scale = false;  // inputs_embeds are not yet scaled by the root of the width
-  bool divided_by_root = false;      // features are divided by the root of the text's width
-  bool sees_both_ways = false;       // the tokens of a picture, or a whole prompt, see each other
+  bool divided_by_root = false;  // features are divided by the root of the text's width
+  bool sees_both_ways = false;   // the tokens of a picture, or a whole prompt, see each other
 };
 const VisionLanguageRow* FindVisionLanguageRow(std::string_view model_type);
 std::set<std::string> VisionLanguageModelTypes();
