@@ -228,6 +228,16 @@ def test_beams(folder):
     print(f"# {len(BEAMS)} tiny models generate what the algorithm of transformers generates")
 
 
+def test_lengths(folder):
+    """max_length counts the first token of the decoder, too; its default, 20, does not."""
+    config, tensors = speech_numpy.sequence("mbart")
+    model = write(folder / "m", config, tensors)
+    for rules, count in (({}, 21), ({"max_length": 20}, 21), ({"max_length": 15}, 15), ({"max_new_tokens": 15}, 16)):
+        (model / "generation_config.json").write_text(json.dumps({"decoder_start_token_id": 2, "num_beams": 1} | rules))
+        ids = expect(run("run", model, "--tokens", "5,6", "--json"), 0).answer["generated_ids"]
+        assert len(ids) == count, (rules, ids)
+
+
 def test_refusals(folder):
     config, tensors = speech_numpy.sequence("mbart")
     model = write(folder / "m", config, tensors)

@@ -278,6 +278,9 @@ class SequenceGenerator {
         PartInput(decode_, "causal_mask")->type.shape[3].Bounds(decode_.symbols).high;
     const auto first = static_cast<int64_t>(begin.size());
     most_ = settings_.max_length;
+    // The default is the number of new tokens (transformers' generation/utils.py,
+    // _prepare_generated_length, since version 4.45).
+    if (most_ == GenerationSettings().max_length) most_ += first;
     if (settings_.max_new_tokens) most_ = first + *settings_.max_new_tokens;
     if (options_.most) most_ = first + *options_.most;
     most_ = std::min(most_, context);
