@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kPool = 2;
 
-int64_t Size(const Value* x, size_t axis) { return x->type.shape[axis].constant(); }
+int64_t SizeAlong(const Value* x, size_t axis) { return x->type.shape[axis].constant(); }
 
 // Maps have the shape [N, h, w, C].
 class Hiera {
@@ -29,7 +29,7 @@ class Hiera {
     Value* x = layers_.Convolution("patches", pixels, config_.widths[0],
                                    {.kernel = config_.kernel, .stride = config_.stride});
     x = Transposed(b_, x, {0, 2, 3, 1});
-    x = Binary(b_, "add", x, Positions({Size(x, 1), Size(x, 2)}));
+    x = Binary(b_, "add", x, Positions({SizeAlong(x, 1), SizeAlong(x, 2)}));
     std::vector<Value*> maps;
     int64_t number = 0;
     for (size_t stage = 0; stage < config_.depths.size(); ++stage) {
@@ -83,17 +83,17 @@ class Hiera {
   Value* Block(const std::string& own, Value* x, size_t stage, int64_t window, bool pools) {
     b_.SetName(own.substr(0, own.size() - 1));
     const int64_t width = config_.widths[stage];
-    if (pools && (Size(x, 1) % kPool != 0 || Size(x, 2) % kPool != 0))
-      throw Error("bad-file", "stage {} cannot halve a map of {} x {} places", stage, Size(x, 1),
-                  Size(x, 2));
+    if (pools && (SizeAlong(x, 1) % kPool != 0 || SizeAlong(x, 2) % kPool != 0))
+      throw Error("bad-file", "stage {} cannot halve a map of {} x {} places", stage,
+                  SizeAlong(x, 1), SizeAlong(x, 2));
     Value* y = layers_.LayerNorm(own + "attention_norm", x, config_.epsilon);
-    if (Size(x, 3) != width) {
+    if (SizeAlong(x, 3) != width) {
       x = Biased(layers_, own + "shortcut", y, width);
       if (pools) x = Pooled(x);
     }
     y = window > 0 ? Windows(b_, y, window) : y;
     y = Attended(own, y, width, config_.heads[stage], pools);
-    if (window > 0) y = FromWindows(b_, y, {Size(x, 1), Size(x, 2)});
+    if (window > 0) y = FromWindows(b_, y, {SizeAlong(x, 1), SizeAlong(x, 2)});
     x = Binary(b_, "add", x, y);
     y = layers_.LayerNorm(own + "norm", x, config_.epsilon);
     const auto inner = static_cast<int64_t>(static_cast<double>(width) * config_.feed_forward);
@@ -103,18 +103,19 @@ class Hiera {
 
   // Attention between all places of maps; with `pools`, for maxima of the queries of 2 x 2 places.
   Value* Attended(const std::string& own, Value* x, int64_t width, int64_t heads, bool pools) {
-    const int64_t count = Size(x, 0);
+    const int64_t count = SizeAlong(x, 0);
     const std::vector<Value*> made =
         Parts(b_, Biased(layers_, own + "qkv", x, 3 * width), {width, width, width}, 3);
     Value* queries = pools ? Pooled(made[0]) : made[0];
     auto split = [&](Value* map) {
-      return Heads(b_, WithShape(b_, map, {count, Size(map, 1) * Size(map, 2), width}), heads);
+      return Heads(b_, WithShape(b_, map, {count, SizeAlong(map, 1) * SizeAlong(map, 2), width}),
+                   heads);
     };
     const double scale = 1 / std::sqrt(static_cast<double>(width / heads));
     AttentionParts parts{
         .q = Binary(b_, "mul", split(queries), scale), .k = split(made[1]), .v = split(made[2])};
     Value* y = Biased(layers_, own + "attention", Joined(b_, Attend(b_, parts).y), width);
-    return WithShape(b_, y, {count, Size(queries, 1), Size(queries, 2), width});
+    return WithShape(b_, y, {count, SizeAlong(queries, 1), SizeAlong(queries, 2), width});
   }
 
   Builder& b_;
