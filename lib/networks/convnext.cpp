@@ -83,12 +83,12 @@ class ConvNext {
     if (config_.norm_first) x = layers_.ChannelNorm("norm", x, config_.final_epsilon);
     Value* mean = net_.Pooled(x, false);
     if (!config_.norm_first) mean = layers_.LayerNorm("norm", mean, config_.final_epsilon);
+    if (config_.dense > 0)
+      mean = Activate(b_, Activation::kGelu, layers_.Linear("dense", mean, config_.dense));
     if (config_.labels == 0) {
       net_.Output("last_hidden_state", x);
       return net_.Output("pooler_output", mean);
     }
-    if (config_.dense > 0)
-      mean = Activate(b_, Activation::kGelu, layers_.Linear("dense", mean, config_.dense));
     net_.Output("logits", layers_.Linear("classifier", mean, config_.labels));
   }
 

@@ -112,23 +112,26 @@ class WindowTransformer {
                   axis);
   }
 
+  Value* Shifted(Value* x, int64_t by) { return by > 0 ? Rolled(Rolled(x, 1, by), 2, by) : x; }
+  Value* Unshifted(Value* x, int64_t by) {
+    return by > 0 ? Rolled(Rolled(x, 1, Rows(x) - by), 2, Columns(x) - by) : x;
+  }
+
   Value* Attention(const std::string& name, Value* x, size_t stage, WindowShape windows) {
     const int64_t height = Rows(x), columns = Columns(x), width = Width(x), size = windows.size;
+    if (config_.shift_first) x = Shifted(x, windows.shift);
     x = Padded(x, 1, size);
     const int64_t padded_height = Rows(x), padded_columns = Columns(x);
     const int64_t down = padded_height / size, across = padded_columns / size;
-    if (windows.shift > 0)
-      for (int64_t axis : {1, 2}) x = Rolled(x, axis, windows.shift);
+    if (!config_.shift_first) x = Shifted(x, windows.shift);
     x = WithShape(b_, Windows(b_, x, size), {down * across, size * size, width});
     x = InWindows(name, x, stage, windows, down, across);
     x = FromWindows(b_, WithShape(b_, x, {down * across, size, size, width}),
                     {padded_height, padded_columns});
-    if (windows.shift > 0) {
-      x = Rolled(x, 1, padded_height - windows.shift);
-      x = Rolled(x, 2, padded_columns - windows.shift);
-    }
-    if (padded_height == height && padded_columns == columns) return x;
-    return SliceOfSize(b_, x, {0, 0, 0, 0}, {1, height, columns, width});
+    if (!config_.shift_first) x = Unshifted(x, windows.shift);
+    if (padded_height != height || padded_columns != columns)
+      x = SliceOfSize(b_, x, {0, 0, 0, 0}, {1, height, columns, width});
+    return config_.shift_first ? Unshifted(x, windows.shift) : x;
   }
 
   // Attention in each of the windows x [windows, size^2, C].

@@ -22,7 +22,8 @@ struct WindowTransformerConfig {
   double epsilon = 1e-5;
   double map_epsilon = 1e-5;  // of the norms of patches, and of neighbours that are joined
   bool final_norm = true;
-  bool mask_twice = false;  // the mask between regions of a shifted window is added twice
+  bool shift_first = false;  // maps are shifted before they are padded, as in timm
+  bool mask_twice = false;   // the mask between regions of a shifted window is added twice
   PictureInput picture;
   int64_t labels = 0;  // 0: no classifier
 };
