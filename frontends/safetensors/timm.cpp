@@ -38,12 +38,18 @@ constexpr TensorName kDeepResNetTensors[] = {
     {"stem.pool.norm", "maxpool.1"},
     {"stage.{}.block.{}.unit.{}.conv", "layer{+1}.{}.conv{+1}"},
     {"stage.{}.block.{}.unit.{}.norm", "layer{+1}.{}.bn{+1}"},
-    {"stage.{}.block.{}.shortcut.conv", "layer{+1}.{}.downsample.1"},
-    {"stage.{}.block.{}.shortcut.norm", "layer{+1}.{}.downsample.2"},
+    {"stage.{}.block.{}.shortcut.conv", "layer{+1}.{}.downsample.0"},
+    {"stage.{}.block.{}.shortcut.norm", "layer{+1}.{}.downsample.1"},
     {"stage.{}.block.{}.squeeze.reduce", "layer{+1}.{}.se.fc1"},
     {"stage.{}.block.{}.squeeze.expand", "layer{+1}.{}.se.fc2"},
     {"stage.{}.block.{}.squeeze.along", "layer{+1}.{}.se.conv"},
     {"classifier", "fc"},
+};
+
+// Averaging, which comes before the convolution, is counted as a layer.
+constexpr TensorName kAveragedShortcut[] = {
+    {"stage.{}.block.{}.shortcut.conv", "layer{+1}.{}.downsample.1"},
+    {"stage.{}.block.{}.shortcut.norm", "layer{+1}.{}.downsample.2"},
 };
 
 constexpr std::string_view kResNets[] = {
@@ -80,10 +86,13 @@ Program BuildResNet(const TimmFolder& timm) {
   ResidualConfig config = *TimmResNet(timm.architecture);
   config.picture = timm.picture;
   config.labels = timm.labels;
-  const auto names = config.stem == ResidualConfig::Stem::kSeven
-                         ? std::span<const TensorName>(kResNetTensors)
-                         : std::span<const TensorName>(kDeepResNetTensors);
-  return BuiltTimm(timm, {names.begin(), names.end()}, config, networks::BuildResidualNetwork);
+  const auto rows = config.stem == ResidualConfig::Stem::kSeven
+                        ? std::span<const TensorName>(kResNetTensors)
+                        : std::span<const TensorName>(kDeepResNetTensors);
+  std::vector<TensorName> names(rows.begin(), rows.end());
+  if (config.average_shortcut)
+    names.insert(names.begin(), std::begin(kAveragedShortcut), std::end(kAveragedShortcut));
+  return BuiltTimm(timm, std::move(names), config, networks::BuildResidualNetwork);
 }
 
 // Returns the size of pictures that the name of an architecture ends with; 224 without.
@@ -271,7 +280,7 @@ std::set<std::string> TimmArchitectures() {
   auto add = [&](const std::vector<std::string>& more) { names.insert(more.begin(), more.end()); };
   for (std::string_view row : kResNets) add(Alternatives(row));
   add(TimmMobileNames());
-  for (auto families : {TimmConvolutions(), TimmTransformers(), TimmRepVits()})
+  for (auto families : {TimmConvolutions(), TimmTransformers(), TimmSized(), TimmRepVits()})
     for (const TimmFamily& family : families)
       for (const TimmRow& row : family.rows) add(Alternatives(row.architectures));
   return names;
@@ -296,7 +305,7 @@ Program ImportTimm(const Folder& folder, const ImportOptions& options, Diagnosti
   };
   if (TimmResNet(architecture)) return build(BuildResNet, "avg");
   if (IsTimmMobile(architecture)) return build(BuildTimmMobile, "avg");
-  for (auto families : {TimmConvolutions(), TimmTransformers(), TimmRepVits()})
+  for (auto families : {TimmConvolutions(), TimmTransformers(), TimmSized(), TimmRepVits()})
     for (const TimmFamily& family : families)
       for (const TimmRow& row : family.rows)
         if (std::ranges::count(Alternatives(row.architectures), architecture) > 0) {

@@ -37,6 +37,7 @@ struct TimmFamily {
 std::span<const TimmFamily> TimmConvolutions();  // timm_convolutions.cpp
 std::span<const TimmFamily> TimmTransformers();  // timm_transformers.cpp
 std::span<const TimmFamily> TimmRepVits();       // repvit.cpp
+std::span<const TimmFamily> TimmSized();         // timm_sized.cpp
 
 // EfficientNets and MobileNets (timm_mobile.cpp); those with the prefix "tf_" were trained with
 // TensorFlow.

@@ -19,10 +19,11 @@ using networks::PictureWindow;
 
 // One block of a definition, "ir_r2_k3_s2_e6_c24_se0.25" (timm/models/_efficientnet_builder.py,
 // _decode_block_str): its kind, and by letter how often it is repeated, the kernel (and that of a
-// convolution before the expansion), the stride, the ratio of expansion, the channels, and squeeze and excitation.
+// convolution before the expansion), the stride, the ratio of expansion, the channels, squeeze and excitation, and of attention
+// the heads, the stride of keys and values, and their dimensions, which those of the tensors show.
 struct BlockText {
   std::string kind;
-  int64_t repeats = 1, start = 0, kernel = 1, stride = 1, channels = 0;
+  int64_t repeats = 1, start = 0, kernel = 1, stride = 1, channels = 0, heads = 0, key_stride = 1;
   double expansion = 1;
   bool squeeze = false, relu = false, skip = true;
 };
@@ -51,6 +52,8 @@ BlockText ReadBlock(std::string_view text) {
       if (part[0] == 'k') block.kernel = whole;
       if (part[0] == 's') block.stride = whole;
       if (part[0] == 'c') block.channels = whole;
+      if (part[0] == 'h') block.heads = whole;
+      if (part[0] == 'v') block.key_stride = whole;
       if (part[0] == 'e') block.expansion = value;
     }
   }
@@ -122,6 +125,28 @@ constexpr std::string_view kMobileNetV4Large =
     "uir_r4_a5_k5_s2_e4_c512 uir_r1_a5_k0_s1_e4_c512 uir_r1_a5_k3_s1_e4_c512 "
     "uir_r2_a5_k0_s1_e4_c512 uir_r1_a5_k3_s1_e4_c512 uir_r1_a5_k5_s1_e4_c512 "
     "uir_r3_a5_k0_s1_e4_c512|cn_r1_k1_s1_c960";
+constexpr std::string_view kMobileNetV4HybridMedium =
+    "er_r1_k3_s2_e4_c48|uir_r1_a3_k5_s2_e4_c80 uir_r1_a3_k3_s1_e2_c80|"
+    "uir_r1_a3_k5_s2_e6_c160 uir_r1_a0_k0_s1_e2_c160 uir_r1_a3_k3_s1_e4_c160 "
+    "uir_r1_a3_k5_s1_e4_c160 mqa_r1_k3_h4_s1_v2_d64_c160 uir_r1_a3_k3_s1_e4_c160 "
+    "mqa_r1_k3_h4_s1_v2_d64_c160 uir_r1_a3_k0_s1_e4_c160 mqa_r1_k3_h4_s1_v2_d64_c160 "
+    "uir_r1_a3_k3_s1_e4_c160 mqa_r1_k3_h4_s1_v2_d64_c160 uir_r1_a3_k0_s1_e4_c160|"
+    "uir_r1_a5_k5_s2_e6_c256 uir_r1_a5_k5_s1_e4_c256 uir_r2_a3_k5_s1_e4_c256 "
+    "uir_r1_a0_k0_s1_e2_c256 uir_r1_a3_k5_s1_e2_c256 uir_r1_a0_k0_s1_e2_c256 "
+    "uir_r1_a0_k0_s1_e4_c256 mqa_r1_k3_h4_s1_d64_c256 uir_r1_a3_k0_s1_e4_c256 "
+    "mqa_r1_k3_h4_s1_d64_c256 uir_r1_a5_k5_s1_e4_c256 mqa_r1_k3_h4_s1_d64_c256 "
+    "uir_r1_a5_k0_s1_e4_c256 mqa_r1_k3_h4_s1_d64_c256 uir_r1_a5_k0_s1_e4_c256|cn_r1_k1_s1_c960";
+constexpr std::string_view kMobileNetV4HybridLarge =
+    "er_r1_k3_s2_e4_c48|uir_r1_a3_k5_s2_e4_c96 uir_r1_a3_k3_s1_e4_c96|"
+    "uir_r1_a3_k5_s2_e4_c192 uir_r3_a3_k3_s1_e4_c192 uir_r1_a3_k5_s1_e4_c192 "
+    "uir_r2_a5_k3_s1_e4_c192 mqa_r1_k3_h8_s1_v2_d48_c192 uir_r1_a5_k3_s1_e4_c192 "
+    "mqa_r1_k3_h8_s1_v2_d48_c192 uir_r1_a5_k3_s1_e4_c192 mqa_r1_k3_h8_s1_v2_d48_c192 "
+    "uir_r1_a5_k3_s1_e4_c192 mqa_r1_k3_h8_s1_v2_d48_c192 uir_r1_a3_k0_s1_e4_c192|"
+    "uir_r4_a5_k5_s2_e4_c512 uir_r1_a5_k0_s1_e4_c512 uir_r1_a5_k3_s1_e4_c512 "
+    "uir_r2_a5_k0_s1_e4_c512 uir_r1_a5_k3_s1_e4_c512 uir_r1_a5_k5_s1_e4_c512 "
+    "mqa_r1_k3_h8_s1_d64_c512 uir_r1_a5_k0_s1_e4_c512 mqa_r1_k3_h8_s1_d64_c512 "
+    "uir_r1_a5_k0_s1_e4_c512 mqa_r1_k3_h8_s1_d64_c512 uir_r1_a5_k0_s1_e4_c512 "
+    "mqa_r1_k3_h8_s1_d64_c512 uir_r1_a5_k0_s1_e4_c512|cn_r1_k1_s1_c960";
 constexpr std::string_view kMnasNet =
     "ds_r1_k3_s1_c16_noskip|ir_r3_k3_s2_e3_c24|ir_r3_k5_s2_e3_c40|ir_r3_k5_s2_e6_c80|"
     "ir_r2_k3_s1_e6_c96|ir_r4_k5_s2_e6_c192|ir_r1_k3_s1_e6_c320_noskip";
@@ -210,6 +235,14 @@ const MobileRow kMobileRows[] = {
      true},
     {"mobilenetv4_conv_large", kMobileNetV4Large, 1, 1, 24, 1280, kRelu, false, true, false, 0.9,
      true},
+    {"mobilenetv4_hybrid_medium_075", kMobileNetV4HybridMedium, 0.75, 1, 32, 1280, kRelu, false,
+     true, false, 0.9, true},
+    {"mobilenetv4_hybrid_medium", kMobileNetV4HybridMedium, 1, 1, 32, 1280, kRelu, false, true,
+     false, 0.9, true},
+    {"mobilenetv4_hybrid_large_075", kMobileNetV4HybridLarge, 0.75, 1, 24, 1280, Activation::kGelu,
+     false, true, false, 0.9, true},
+    {"mobilenetv4_hybrid_large", kMobileNetV4HybridLarge, 1, 1, 24, 1280, Activation::kGelu, false,
+     true, false, 0.9, true},
     {"mnasnet_050", kMnasNet, 0.5, 1, 32, 1280, kRelu, false, false, false, 0.9, false, true},
     {"mnasnet_075", kMnasNet, 0.75, 1, 32, 1280, kRelu, false, false, false, 0.9, false, true},
     {"mnasnet_100", kMnasNet, 1, 1, 32, 1280, kRelu, false, false, false, 0.9, false, true},
@@ -360,6 +393,8 @@ Program BuildTimmMobile(const TimmFolder& timm) {
         } else if (text.kind == "er" || text.kind == "ir" || text.kind == "uir") {
           block.expanded = networks::MakeDivisible(static_cast<double>(in) * text.expansion);
           (text.kind == "er" ? block.expansion_kernel : block.depthwise_kernel) = text.kernel;
+        } else if (text.kind == "mqa") {
+          block.heads = text.heads, block.key_stride = text.key_stride, block.out = 0;
         } else {
           block.depthwise_kernel = text.kernel;
         }
@@ -374,6 +409,13 @@ Program BuildTimmMobile(const TimmFolder& timm) {
           }
         names.Add(ours + "squeeze.reduce", theirs + "se.conv_reduce");
         names.Add(ours + "squeeze.expand", theirs + "se.conv_expand");
+        names.Add(ours + "scale", theirs + "layer_scale.gamma");
+        names.Add(ours + "attention_norm", theirs + "norm");
+        for (const std::string part : {"query", "key", "value", "output"}) {
+          names.Add(ours + part, theirs + "attn." + part + ".proj");
+          names.Add(ours + part + "_down", theirs + "attn." + part + ".down_conv");
+          names.Add(ours + part + "_norm", theirs + "attn." + part + ".norm");
+        }
         config.blocks.push_back(block);
         in = out;
       }

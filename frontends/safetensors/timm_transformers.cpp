@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "frontends/safetensors/timm.h"
+#include "lib/networks/mobilevit.h"
 #include "lib/networks/vision_model.h"
 #include "lib/networks/window_transformer.h"
 
@@ -100,6 +101,7 @@ Program BuildSwin(const TimmFolder& timm) {
                                            .window = args.Int("window_size"),
                                            .trained = timm.trained,
                                            .feed_forward = args.Number("mlp_ratio", 4),
+                                           .shift_first = true,
                                            .picture = timm.picture,
                                            .labels = timm.labels};
   config.second = timm.architecture.starts_with("swinv2_");
@@ -234,6 +236,62 @@ Program BuildVit(const TimmFolder& timm) {
         return networks::BuildVisionModel(model, weights, diagnostics);
       },
       IsBuffer);
+}
+
+TensorNameList MobileVitNames() {
+  TensorNameList names;
+  auto unit = [&](const std::string& ours, const std::string& theirs) {
+    names.Add(ours + ".conv", theirs + ".conv");
+    names.Add(ours + ".norm", theirs + ".bn");
+  };
+  unit("stem", "stem");
+  const std::string stage = "stage.{}.", block = stage + "block.{}.", layer = stage + "layer.{}.",
+                    blocks = "stages.{}.{}.", transformer = "stages.{}.1.";
+  unit(block + "expand", blocks + "conv1_1x1");
+  unit(block + "depthwise", blocks + "conv2_kxk");
+  unit(block + "project", blocks + "conv3_1x1");
+  unit(stage + "local", transformer + "conv_kxk");
+  names.Add(stage + "embed.conv", transformer + "conv_1x1");
+  unit(stage + "unembed", transformer + "conv_proj");
+  unit(stage + "fusion", transformer + "conv_fusion");
+  names.Add(stage + "norm", transformer + "norm");
+  const std::string layers = transformer + "transformer.{}.";
+  for (const auto& [ours, theirs] : {std::pair<std::string, std::string>("norm", "norm1"),
+                                     {"second_norm", "norm2"},
+                                     {"attention.qkv", "attn.qkv"},
+                                     {"attention.attention", "attn.proj"},
+                                     {"attention.joined.conv", "attn.qkv_proj"},
+                                     {"attention.output.conv", "attn.out_proj"},
+                                     {"up.conv", "mlp.fc1"},
+                                     {"down.conv", "mlp.fc2"},
+                                     {"up", "mlp.fc1"},
+                                     {"down", "mlp.fc2"}})
+    names.Add(layer + ours, layers + theirs);
+  unit("head", "final_conv");
+  names.Add("classifier", "head.fc");
+  return names;
+}
+
+Program BuildMobileVit(const TimmFolder& timm) {
+  CheckArguments(timm, {});
+  const Config& args = timm.arguments;
+  networks::MobileVitConfig config{.separable = timm.architecture.starts_with("mobilevitv2_"),
+                                   .expansion = args.Number("expansion"),
+                                   .head = timm.labels > 0
+                                               ? networks::MobileVitConfig::Head::kClasses
+                                               : networks::MobileVitConfig::Head::kNone,
+                                   .picture = timm.picture,
+                                   .labels = timm.labels};
+  const double factor = args.Number("multiplier", 1);
+  auto scaled = [&](const char* key) {
+    std::vector<int64_t> widths = args.Ints(key);
+    for (int64_t& width : widths) width = static_cast<int64_t>(static_cast<double>(width) * factor);
+    return widths;
+  };
+  config.widths = scaled("widths");
+  config.token_widths = scaled("token_widths");
+  const TensorNameList names = MobileVitNames();
+  return BuiltTimm(timm, names.rows(), config, networks::BuildMobileVit);
 }
 
 constexpr std::string_view kClip = R"({"pre_norm": true, "norm_eps": 1e-5})",
@@ -420,7 +478,31 @@ constexpr TimmRow kSwins[] = {
      R"({"window_size": 24, "embed_dim": 192, "depths": [2, 2, 18, 2],
          "num_heads": [6, 12, 24, 48], "pretrained_window_sizes": [12, 12, 12, 6]})"},
 };
-constexpr TimmFamily kTransformers[] = {{kSwins, BuildSwin}, {kVits, BuildVit, "token"}};
+// The arguments are our own: timm's functions have lists of blocks (timm/models/mobilevit.py).
+constexpr TimmRow kMobileVits[] = {
+    {"mobilevit_xxs", R"({"widths": [16, 16, 24, 48, 64, 80, 320],
+                          "token_widths": [64, 80, 96], "expansion": 2})"},
+    {"mobilevit_xs", R"({"widths": [16, 32, 48, 64, 80, 96, 384],
+                         "token_widths": [96, 120, 144], "expansion": 4})"},
+    {"mobilevit_s", R"({"widths": [16, 32, 64, 96, 128, 160, 640],
+                        "token_widths": [144, 192, 240], "expansion": 4})"},
+    {"mobilevitv2_050", R"({"multiplier": 0.5, "widths": [32, 64, 128, 256, 384, 512],
+                            "token_widths": [128, 192, 256], "expansion": 2})"},
+    {"mobilevitv2_075", R"({"multiplier": 0.75, "widths": [32, 64, 128, 256, 384, 512],
+                            "token_widths": [128, 192, 256], "expansion": 2})"},
+    {"mobilevitv2_100", R"({"multiplier": 1, "widths": [32, 64, 128, 256, 384, 512],
+                            "token_widths": [128, 192, 256], "expansion": 2})"},
+    {"mobilevitv2_125", R"({"multiplier": 1.25, "widths": [32, 64, 128, 256, 384, 512],
+                            "token_widths": [128, 192, 256], "expansion": 2})"},
+    {"mobilevitv2_150", R"({"multiplier": 1.5, "widths": [32, 64, 128, 256, 384, 512],
+                            "token_widths": [128, 192, 256], "expansion": 2})"},
+    {"mobilevitv2_175", R"({"multiplier": 1.75, "widths": [32, 64, 128, 256, 384, 512],
+                            "token_widths": [128, 192, 256], "expansion": 2})"},
+    {"mobilevitv2_200", R"({"multiplier": 2, "widths": [32, 64, 128, 256, 384, 512],
+                            "token_widths": [128, 192, 256], "expansion": 2})"},
+};
+constexpr TimmFamily kTransformers[] = {
+    {kMobileVits, BuildMobileVit}, {kSwins, BuildSwin}, {kVits, BuildVit, "token"}};
 
 }  // namespace
 

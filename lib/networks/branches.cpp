@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "lib/networks/picture_network.h"
+
 namespace mlc::networks {
 
 Branches::Branches(Layers& layers, int64_t out, int64_t in, int64_t kernel)
@@ -94,6 +96,32 @@ Value* Branches::Apply(Builder& b, Value* x, const PictureWindow& window) const 
        {"pad_type", "custom"},
        {"pad", Ints(PaddingOf(x, window))},
        {"groups", window.groups}});
+}
+
+Branches BranchesOf(Layers& layers, const std::string& name, int64_t in, int64_t out,
+                    const PictureWindow& window, double epsilon) {
+  Branches sum(layers, out, in / window.groups, window.kernel);
+  bool any = false;
+  for (int64_t i = 0; i < kMaxLayers; ++i, any = true) {
+    const std::string branch = fmt::format("{}.branch.{}", name, i);
+    if (!layers.Has(branch + ".conv.weight")) break;
+    sum.AddConvolution(branch, window.kernel, epsilon);
+  }
+  if (layers.Has(name + ".scale.conv.weight"))
+    sum.AddConvolution(name + ".scale", 1, epsilon), any = true;
+  if (layers.Has(name + ".identity.weight") && in == out)
+    sum.AddNorm(name + ".identity", epsilon), any = true;
+  // Reports what is missing.
+  if (!any) sum.AddConvolution(name + ".branch.0", window.kernel, epsilon);
+  return sum;
+}
+
+Value* SumOfBranches(Builder& b, Layers& layers, const std::string& name, Value* x, int64_t out,
+                     const PictureWindow& window, double epsilon) {
+  b.SetName(name);
+  if (layers.Has(name + ".fused.weight"))
+    return layers.Convolution(name + ".fused", x, out, window);
+  return BranchesOf(layers, name, Channels(x), out, window, epsilon).Apply(b, x, window);
 }
 
 }  // namespace mlc::networks

@@ -43,4 +43,13 @@ class Branches {
   std::vector<double> weight_, bias_;
 };
 
+// Returns the sum of the convolutions name.branch.N and name.scale (of 1 x 1), each with .conv and
+// .norm, and of the norm name.identity of the input; folders may store the sum as a convolution
+// name.fused.
+Value* SumOfBranches(Builder& b, Layers& layers, const std::string& name, Value* x, int64_t out,
+                     const PictureWindow& window, double epsilon);
+// The branches of that sum, for x with `in` channels.
+Branches BranchesOf(Layers& layers, const std::string& name, int64_t in, int64_t out,
+                    const PictureWindow& window, double epsilon);
+
 }  // namespace mlc::networks

@@ -26,29 +26,8 @@ class FastVit {
   }
 
  private:
-  // Returns the sum of a block's branches, which the folder may store as one convolution.
   Value* Sum(const std::string& name, Value* x, int64_t out, const PictureWindow& window) {
-    b_.SetName(name);
-    if (layers_.Has(name + ".fused.weight"))
-      return layers_.Convolution(name + ".fused", x, out, window);
-    return BranchesOf(name, Channels(x), out, window).Apply(b_, x, window);
-  }
-  Branches BranchesOf(const std::string& name, int64_t in, int64_t out,
-                      const PictureWindow& window) {
-    Branches sum(layers_, out, in / window.groups, window.kernel);
-    bool any = false;
-    for (int64_t i = 0; i < kMaxLayers; ++i, any = true) {
-      const std::string branch = fmt::format("{}.branch.{}", name, i);
-      if (!layers_.Has(branch + ".conv.weight")) break;
-      sum.AddConvolution(branch, window.kernel, kNormEpsilon);
-    }
-    if (layers_.Has(name + ".scale.conv.weight"))
-      sum.AddConvolution(name + ".scale", 1, kNormEpsilon), any = true;
-    if (layers_.Has(name + ".identity.weight") && in == out)
-      sum.AddNorm(name + ".identity", kNormEpsilon), any = true;
-    // Reports what is missing.
-    if (!any) sum.AddConvolution(name + ".branch.0", window.kernel, kNormEpsilon);
-    return sum;
+    return SumOfBranches(b_, layers_, name, x, out, window, kNormEpsilon);
   }
 
   Value* MobileOne(const std::string& name, Value* x, int64_t out, const PictureWindow& window) {
@@ -111,8 +90,11 @@ class FastVit {
     const PictureWindow window = {.kernel = config_.kernel, .groups = width};
     if (layers_.Has(name + ".fused.weight"))
       return layers_.Convolution(name + ".fused", x, width, window);
-    Branches sum = BranchesOf(name + ".mixer", width, width, window);
-    sum.Subtract(BranchesOf(name + ".norm", width, width, window));
+    auto branches = [&](const char* part) {
+      return BranchesOf(layers_, name + part, width, width, window, kNormEpsilon);
+    };
+    Branches sum = branches(".mixer");
+    sum.Subtract(branches(".norm"));
     const Pin<float> scale =
         layers_.Needed(name + ".scale", {width, 1, 1})->constant().data<float>();
     sum.Scale({scale.begin(), scale.end()});

@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "lib/ir/arithmetic.h"
+#include "lib/networks/heads.h"
+#include "lib/networks/sized_layers.h"
 
 namespace mlc::networks {
 
@@ -18,9 +20,40 @@ int64_t MakeDivisible(double width, int64_t divisor, int64_t least, double limit
   return static_cast<double>(result) < limit * width ? result + divisor : result;
 }
 
+namespace {
+
+// Follows timm/layers/attention2d.py, MultiQueryAttention2d.
+Value* MultiQuery(PictureNetwork& net, const std::string& name, const InvertedBlock& block,
+                  const InvertedResidualConfig& config, Value* x) {
+  constexpr int64_t kDownKernel = 3;
+  SizedLayers layers(net);
+  Builder& b = net.b();
+  Value* y = net.layers().BatchNorm(name + ".attention_norm", x, config.epsilon);
+  auto small = [&](const std::string& part) {
+    Value* z = y;
+    if (block.key_stride > 1) {
+      const PictureWindow window = {.kernel = kDownKernel,
+                                    .stride = block.key_stride,
+                                    .groups = Channels(y),
+                                    .padding = block.padding};
+      z = net.layers().Convolution(name + part + "_down", y, Channels(y), window);
+      z = net.layers().BatchNorm(name + part + "_norm", z, config.epsilon);
+    }
+    return Expanded(b, net.Tokens(layers.Conv(name + part, z)), {1});
+  };
+  Value* q = Heads(b, net.Tokens(layers.Conv(name + ".query", y)), block.heads);
+  Value *k = Repeated(b, small(".key"), block.heads),
+        *v = Repeated(b, small(".value"), block.heads);
+  y = net.Map(layers.Attended(q, k, v), Height(x), Width(x));
+  return layers.Conv(name + ".output", y);
+}
+
+}  // namespace
+
 Value* InvertedResidual(PictureNetwork& net, const std::string& name, const InvertedBlock& block,
                         const InvertedResidualConfig& config, Value* x) {
   Value* y = x;
+  if (block.heads > 0) y = MultiQuery(net, name, block, config, x);
   PictureWindow moving = {.stride = block.stride, .dilation = block.dilation};
   if (block.start_kernel > 0) {
     PictureWindow window = {
@@ -47,6 +80,7 @@ Value* InvertedResidual(PictureNetwork& net, const std::string& name, const Inve
   if (block.out > 0)
     y = net.ConvNorm(name + ".project", y, block.out, {},
                      block.activated ? block.activation : Activation::kNone, config.epsilon);
+  y = SizedLayers(net).Scaled(name + ".scale", y);
   return block.residual ? Binary(net.b(), "add", y, x) : y;
 }
 

@@ -17,6 +17,9 @@ struct InvertedBlock {
   // The depthwise convolution has them, or else the first convolution.
   int64_t stride = 1, dilation = 1;
   bool residual = false;  // the input is added to the output
+  // Attention of so many queries per place with one key takes the place of all convolutions
+  // (MobileNetV4); keys and values are those of a map smaller by the stride.
+  int64_t heads = 0, key_stride = 1;
   Activation activation = Activation::kRelu6;
   PictureWindow::Padding padding = PictureWindow::Padding::kHalf;  // of the depthwise convolution
 };
@@ -39,9 +42,12 @@ struct InvertedResidualConfig {
 };
 
 // Tensors: stem; block.N.start, .expand, .depthwise and .project; head: each has .conv and .norm
-// (PictureNetwork::ConvNorm), but for a pooled head without a norm; block.N.squeeze.reduce and .expand; classifier.
+// (PictureNetwork::ConvNorm), but for a pooled head without a norm; block.N.squeeze.reduce and .expand;
+// block.N.scale [C], if there is one, for the output; classifier. Attention has block.N.attention_norm,
+// .query, .key, .value and .output, with a stride also .key_down, .key_norm, .value_down and .value_norm.
 // Segments: segments.pool, segments.map and segments.join, with .conv and .norm; segments.classifier.
-// Outputs of segments: logits [1, labels, h, w]; without a classifier: last_hidden_state [1, C, h, w], pooler_output [1, C].
+// Outputs of segments: logits [1, labels, h, w]; without a classifier: last_hidden_state [1, C, h, w],
+// pooler_output [1, C].
 Program BuildInvertedResidualNetwork(const InvertedResidualConfig& config,
                                      const NetworkWeights& weights, Diagnostics& diagnostics);
 

@@ -21,6 +21,21 @@ Value* Layers::Needed(const std::string& name, const Dims& dims) {
   return Make(name, {}, dims);
 }
 
+Dims Layers::Sizes(const std::string& name, size_t rank) {
+  const Tensor tensor = weights_.find(name);
+  Dims dims = tensor ? tensor.dims() : Dims();
+  while (dims.size() >= 2 && dims.size() < rank) dims.push_back(1);
+  if (dims.size() != rank || std::ranges::any_of(dims, [](int64_t size) { return size < 1; }))
+    CheckedWeight(tensor, weights_.name(name), Dims(rank, -1));
+  return dims;
+}
+
+Value* Layers::Flat(const std::string& name, int64_t size) {
+  const Tensor tensor = weights_.find(name);
+  if (!tensor || tensor.size() != size) return Needed(name, {size});
+  return WithShape(b_, Needed(name, tensor.dims()), {size});
+}
+
 Value* Layers::Make(const std::string& name, const Tensor& tensor, const Dims& dims) {
   const std::string source = weights_.name(name);
   const Tensor checked = CheckedWeight(tensor, source, dims);

@@ -44,6 +44,10 @@ class Layers {
   // rows; null if the source has no such tensor.
   Value* Optional(const std::string& name, Dims dims);
   Value* Needed(const std::string& name, const Dims& dims);
+  // Returns the dims of a tensor, which must have this rank; a matrix is also a convolution of 1 x 1.
+  Dims Sizes(const std::string& name, size_t rank);
+  // Returns a vector of this size, which may be stored with further dimensions of 1.
+  Value* Flat(const std::string& name, int64_t size);
 
   // Returns x [..., I] times name.weight [out, I], plus name.bias [out] if there is one. `out` -1:
   // any number of rows.

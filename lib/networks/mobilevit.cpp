@@ -4,6 +4,7 @@
 
 #include "lib/ir/arithmetic.h"
 #include "lib/networks/norms.h"
+#include "lib/networks/transformer_layer.h"
 
 namespace mlc::networks {
 
@@ -74,8 +75,11 @@ class MobileVit {
       const std::string own = fmt::format("{}layer.{}.", name, i);
       b_.SetName(own.substr(0, own.size() - 1));
       Value* normed = layers_.LayerNorm(own + "norm", y, config_.epsilon);
-      y = Binary(b_, "add",
-                 net_.Attention(own + "attention", normed, normed, normed, config_.heads), y);
+      const TransformerLayer layer{.width = width, .heads = config_.heads};
+      normed = layers_.Has(own + "attention.qkv.weight")
+                   ? SelfAttention(b_, layers_, layer, own + "attention.", normed)
+                   : net_.Attention(own + "attention", normed, normed, normed, config_.heads);
+      y = Binary(b_, "add", normed, y);
       normed = layers_.LayerNorm(own + "second_norm", y, config_.epsilon);
       const auto inner = static_cast<int64_t>(static_cast<double>(width) * config_.feed_forward);
       Value* up = Activate(b_, config_.activation, layers_.Linear(own + "up", normed, inner));

@@ -28,7 +28,8 @@ struct MobileVitConfig {
 };
 
 // Tensors: stem; stage.S.block.B.expand, .depthwise and .project (inverted_residual_network.h);
-// stage.S.local, .embed, .layer.N.{norm, attention.{query, key, value, output}, up, down,
+// stage.S.local, .embed, .layer.N.{norm, attention.{query, key, value, output} or
+// attention.{qkv, attention} (transformer_layer.h), up, down,
 // second_norm}, .norm, .unembed and .fusion; V2 has attention.{joined, output}, and .conv follows
 // these, up and down; head; pyramid.N, pyramid.pool, pyramid.project;
 // classifier. Convolutions have .conv and .norm, but stage.S.embed and the classifier of kSegments

@@ -6,7 +6,7 @@ namespace mlc::networks {
 
 namespace {
 
-int64_t Width(const DecoderConfig& config) { return config.width; }
+int64_t OwnWidth(const DecoderConfig& config) { return config.width; }
 int64_t Inner(const DecoderConfig& config) { return config.recurrent.inner; }
 // Returns the number of channels of values, keys and queries.
 int64_t InnerAndKeys(const DecoderConfig& config) {
@@ -15,7 +15,7 @@ int64_t InnerAndKeys(const DecoderConfig& config) {
 }
 
 constexpr TokenMixerRow kRows[] = {
-    {TokenMixer::kShortConvolution, ShortConvolution, Width,
+    {TokenMixer::kShortConvolution, ShortConvolution, OwnWidth,
      [](const TokenMixerSizes&) { return Dims(); }},
     {TokenMixer::kMamba, Mamba, Inner,
      [](const TokenMixerSizes& sizes) {
