@@ -35,11 +35,14 @@ class UperNetBuilder {
     return Activate(b_, Activation::kRelu, layers_.BatchNorm(own + ".norm", x, kNormEpsilon));
   }
 
+  static int64_t Rows(const Value* x) { return x->type.shape[2].constant(); }
+  static int64_t Columns(const Value* x) { return x->type.shape[3].constant(); }
+
   Value* Resized(Value* x, const Value* like) {
-    if (Height(x) == Height(like) && Width(x) == Width(like)) return x;
+    if (Rows(x) == Rows(like) && Columns(x) == Columns(like)) return x;
     return b_.Make("resize_bilinear", {{"x", x},
-                                       {"target_size_height", Height(like)},
-                                       {"target_size_width", Width(like)},
+                                       {"target_size_height", Rows(like)},
+                                       {"target_size_width", Columns(like)},
                                        {"sampling_mode", "UNALIGN_CORNERS"}});
   }
 
@@ -56,17 +59,15 @@ class UperNetBuilder {
   // The mean in each cell of a grid of side x side. Cells overlap where the size of the map is not a
   // multiple, as those of torch's adaptive pooling do.
   Value* Means(Value* x, int64_t side) {
-    const int64_t height = Height(x), width = Width(x);
+    const int64_t height = Rows(x), width = Columns(x);
     if (height % side == 0 && width % side == 0) {
       const std::vector<int64_t> cell = {height / side, width / side};
       return b_.Make(
           "avg_pool",
           {{"x", x}, {"kernel_sizes", Ints(cell)}, {"strides", Ints(cell)}, {"pad_type", "valid"}});
     }
-    Value* rows = Shares(height, side);
-    Value* columns = Shares(width, side);
-    x = b_.Make("matmul", {{"x", x}, {"y", columns}, {"transpose_y", true}});
-    return b_.Make("matmul", {{"x", rows}, {"y", x}});
+    x = b_.Make("matmul", {{"x", x}, {"y", Shares(width, side)}, {"transpose_y", true}});
+    return b_.Make("matmul", {{"x", Shares(height, side)}, {"y", x}});
   }
   // The share that each of `size` elements has in the mean of each of `cells` cells [cells, size].
   Value* Shares(int64_t size, int64_t cells) {
