@@ -41,11 +41,23 @@ constexpr std::string_view kSewDefaults = R"({"squeeze_factor": 2,
     "conv_stride": [5, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1],
     "conv_kernel": [10, 3, 1, 3, 1, 3, 1, 3, 1, 2, 1, 2, 1]})";
 
+constexpr std::string_view kConformerDefaults = R"({"position_embeddings_type": "relative",
+    "rotary_embedding_base": 10000, "conv_depthwise_kernel_size": 31})";
+constexpr std::string_view kSpectrumDefaults = R"({"hidden_size": 1024, "num_hidden_layers": 24,
+    "num_attention_heads": 16, "intermediate_size": 4096, "feature_projection_input_dim": 160,
+    "hidden_act": "swish", "classifier_proj_size": 768, "num_adapter_layers": 1,
+    "adapter_act": "relu", "use_intermediate_ffn_before_adapter": false,
+    "position_embeddings_type": "relative_key", "rotary_embedding_base": 10000,
+    "max_source_positions": 5000, "left_max_position_embeddings": 64,
+    "right_max_position_embeddings": 8, "conv_depthwise_kernel_size": 31})";
+
 struct SpeechRow {
   std::string_view model_type, prefix;
   bool gated_distances = false;
   bool adapters = false;             // reads adapter_attn_dim and add_adapter
   bool feature_options = false;      // reads feat_proj_layer_norm and conv_pos_batch_norm
+  bool conformer = false;            // has the layers of one
+  bool spectrum = false;             // reads spectrograms, not samples
   std::string_view defaults = "{}";  // those that differ
 };
 constexpr SpeechRow kSpeechRows[] = {
@@ -58,6 +70,17 @@ constexpr SpeechRow kSpeechRows[] = {
     {.model_type = "unispeech", .prefix = "unispeech.", .adapters = true},
     {.model_type = "unispeech-sat", .prefix = "unispeech_sat.", .adapters = true},
     {.model_type = "wav2vec2", .prefix = "wav2vec2.", .adapters = true},
+    {.model_type = "wav2vec2-bert",
+     .prefix = "wav2vec2_bert.",
+     .adapters = true,
+     .conformer = true,
+     .spectrum = true,
+     .defaults = kSpectrumDefaults},
+    {.model_type = "wav2vec2-conformer",
+     .prefix = "wav2vec2_conformer.",
+     .adapters = true,
+     .conformer = true,
+     .defaults = kConformerDefaults},
     {.model_type = "wavlm", .prefix = "wavlm.", .gated_distances = true, .adapters = true},
 };
 
@@ -111,6 +134,40 @@ const std::vector<TensorName> kSpeechNames = {
     {"layer.{}.gate", "encoder.layers.{}.attention.gru_rel_pos_linear"},
     {"layer.{}.gate_scale", "encoder.layers.{}.attention.gru_rel_pos_const"},
     {"distances", "encoder.layers.0.attention.rel_attn_embed"},
+    {"layer.{}.norm1", "encoder.layers.{}.ffn1_layer_norm"},
+    {"layer.{}.up1", "encoder.layers.{}.ffn1.intermediate_dense"},
+    {"layer.{}.down1", "encoder.layers.{}.ffn1.output_dense"},
+    {"layer.{}.attention_norm", "encoder.layers.{}.self_attn_layer_norm"},
+    {"layer.{}.query", "encoder.layers.{}.self_attn.linear_q"},
+    {"layer.{}.key", "encoder.layers.{}.self_attn.linear_k"},
+    {"layer.{}.value", "encoder.layers.{}.self_attn.linear_v"},
+    {"layer.{}.attention", "encoder.layers.{}.self_attn.linear_out"},
+    {"layer.{}.relative_key", "encoder.layers.{}.self_attn.linear_pos"},
+    {"layer.{}.bias_u", "encoder.layers.{}.self_attn.pos_bias_u"},
+    {"layer.{}.bias_v", "encoder.layers.{}.self_attn.pos_bias_v"},
+    {"layer.{}.distances", "encoder.layers.{}.self_attn.distance_embedding"},
+    {"layer.{}.conv_norm", "encoder.layers.{}.conv_module.layer_norm"},
+    {"layer.{}.conv_in", "encoder.layers.{}.conv_module.pointwise_conv1"},
+    {"layer.{}.depthwise", "encoder.layers.{}.conv_module.depthwise_conv"},
+    {"layer.{}.batch_norm", "encoder.layers.{}.conv_module.batch_norm"},
+    {"layer.{}.depthwise_norm", "encoder.layers.{}.conv_module.depthwise_layer_norm"},
+    {"layer.{}.conv_out", "encoder.layers.{}.conv_module.pointwise_conv2"},
+    {"layer.{}.norm2", "encoder.layers.{}.ffn2_layer_norm"},
+    {"layer.{}.up2", "encoder.layers.{}.ffn2.intermediate_dense"},
+    {"layer.{}.down2", "encoder.layers.{}.ffn2.output_dense"},
+    {"half.up", "intermediate_ffn.intermediate_dense"},
+    {"half.down", "intermediate_ffn.output_dense"},
+    {"output.{}.residual_norm", "adapter.layers.{}.residual_layer_norm"},
+    {"output.{}.residual", "adapter.layers.{}.residual_conv"},
+    {"output.{}.attention_norm", "adapter.layers.{}.self_attn_layer_norm"},
+    {"output.{}.shortened", "adapter.layers.{}.self_attn_conv"},
+    {"output.{}.query", "adapter.layers.{}.self_attn.linear_q"},
+    {"output.{}.key", "adapter.layers.{}.self_attn.linear_k"},
+    {"output.{}.value", "adapter.layers.{}.self_attn.linear_v"},
+    {"output.{}.attention", "adapter.layers.{}.self_attn.linear_out"},
+    {"output.{}.norm", "adapter.layers.{}.ffn_layer_norm"},
+    {"output.{}.up", "adapter.layers.{}.ffn.intermediate_dense"},
+    {"output.{}.down", "adapter.layers.{}.ffn.output_dense"},
     {"output.projection", "adapter.proj"},
     {"output.norm", "adapter.proj_layer_norm"},
     {"output.{}", "adapter.layers.{}.conv"},
@@ -129,6 +186,13 @@ bool IsLeftOverOfSpeech(std::string_view name) {
                                 "label_embeddings_concat", "final_proj.", "objective."})
     if (name.find(part) != std::string_view::npos) return true;
   return false;
+}
+
+// The layers of a conformer have their own positions, but its folders also have the convolution that
+// the others read (modeling_wav2vec2_conformer.py).
+bool IsLeftOverOfConformers(std::string_view name) {
+  return IsLeftOverOfSpeech(name) || name.find("pos_conv_embed.") != std::string_view::npos ||
+         name.ends_with("embed_positions.inv_freq");
 }
 
 class SpeechImporter {
@@ -168,7 +232,7 @@ class SpeechImporter {
               return language && language->Has(name) ? language->Name(name) : own.name(name);
             }};
     Program program = networks::BuildSpeechEncoder(config_, found, options, diagnostics);
-    weights.CheckAllUsed(IsLeftOverOfSpeech);
+    weights.CheckAllUsed(row_.conformer ? IsLeftOverOfConformers : IsLeftOverOfSpeech);
     if (folder_.architecture().ends_with("ForCTC"))
       program.interface.metadata.emplace_back(kCtcSettings, CtcSettings(read));
     return program;
@@ -235,13 +299,16 @@ class SpeechImporter {
 
   void ReadConfig(SpeechHead head) {
     config_.head = head;
+    if (row_.conformer) ReadConformer();
     const std::string norm = json_.Text("feat_extract_norm");
     if (norm != "group" && norm != "layer") Refuse("feat_extract_norm", "\"group\" or \"layer\"");
     config_.group_norm = norm == "group";
     config_.activation = ActivationOf(json_, "hidden_act");
     config_.feature_activation = ActivationOf(json_, "feat_extract_activation");
-    config_.convolutions = Convolutions("conv_dim", "conv_kernel", "conv_stride");
-    config_.pre_norms = json_.Bool("do_stable_layer_norm");
+    if (!row_.spectrum)
+      config_.convolutions = Convolutions("conv_dim", "conv_kernel", "conv_stride");
+    // A conformer has a norm at the end if it reads samples.
+    config_.pre_norms = row_.conformer ? !row_.spectrum : json_.Bool("do_stable_layer_norm");
     config_.layers = json_.Int("num_hidden_layers");
     config_.width = json_.Int("hidden_size");
     config_.heads = json_.Int("num_attention_heads");
@@ -260,7 +327,7 @@ class SpeechImporter {
     }
     if (row_.adapters) {
       // Only layers with norms of their inputs have this adapter.
-      if (config_.pre_norms) config_.adapter = json_.Int("adapter_attn_dim", 0);
+      if (config_.pre_norms && !row_.conformer) config_.adapter = json_.Int("adapter_attn_dim", 0);
       if (json_.Bool("add_adapter")) {
         config_.output_adapters = json_.Int("num_adapter_layers");
         config_.output_taps = json_.Int("adapter_kernel_size");
@@ -282,6 +349,37 @@ class SpeechImporter {
     config_.buckets = json_.Int("num_buckets");
     config_.max_distance = json_.Int("max_bucket_distance");
   }
+  void ReadConformer() {
+    using Layers = networks::ConformerLayersConfig;
+    Layers& layers = config_.conformer.emplace();
+    layers.taps = json_.Int("conv_depthwise_kernel_size");
+    // null means none, and a missing key its default.
+    const std::string kind =
+        json_.has("position_embeddings_type") ? json_.Text("position_embeddings_type") : "none";
+    if (kind == "relative")
+      layers.positions = Layers::Positions::kSines;
+    else if (kind == "rotary")
+      layers.positions = Layers::Positions::kRotary;
+    else if (kind == "relative_key" && row_.spectrum)
+      layers.positions = Layers::Positions::kRows;
+    else if (kind == "none")
+      layers.positions = Layers::Positions::kNone;
+    else
+      Refuse("position_embeddings_type",
+             row_.spectrum ? "relative_key, relative, rotary or null" : "relative, rotary or null");
+    layers.rotary_base = json_.Number("rotary_embedding_base");
+    if (!row_.spectrum) return;
+    layers.left = json_.Int("left_max_position_embeddings");
+    layers.right = json_.Int("right_max_position_embeddings");
+    layers.causal = true;
+    layers.epsilon = json_.Number("layer_norm_eps");
+    config_.bands = json_.Int("feature_projection_input_dim");
+    config_.most_frames = json_.Int("max_source_positions");
+    config_.half_feed_forward = json_.Bool("use_intermediate_ffn_before_adapter");
+    config_.attending_adapters = true;
+    config_.adapter_activation = ActivationOf(json_, "adapter_act");
+  }
+
   // Reads a list of convolutions from three lists of numbers.
   std::vector<networks::SpeechEncoderConfig::Convolution> Convolutions(
       const char* of_channels, const char* of_taps, const char* of_strides) const {

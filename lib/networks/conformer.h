@@ -42,10 +42,7 @@ struct ConformerConfig {
 // The tensors of one model (NetworkWeights, layers.h) have these names, followed by .weight or .bias:
 //
 //   stem.0, then stem.N.depthwise stem.N.pointwise of N from 1; stem.linear
-//   layer.N.{norm1,up1,down1,attention_norm,query,key,value,attention,relative_key}
-//   layer.N.{bias_u,bias_v} (no suffix)
-//   layer.N.{conv_norm,conv_in,depthwise,batch_norm,conv_out,norm2,up2,down2,norm}
-//   head
+//   those of the layers (conformer_layers.h); head
 
 // The sizes of N are those of --dim frames=..., or else up to 30 seconds. Errors as for
 // BuildSpeechEncoder.

@@ -21,6 +21,7 @@ namespace mlc::networks {
 namespace {
 
 constexpr int64_t kMostSamples = 16000 * 30;
+constexpr int64_t kMostSpectrum = 1500;  // frames of 20 ms
 
 class SpeechEncoder {
  public:
@@ -37,21 +38,27 @@ class SpeechEncoder {
 
   Program Build() {
     main_->opset = Opset::kIos15;
-    const Shape shape = {1, samples_.low == samples_.high
-                                ? Dim(samples_.low)
-                                : Dim::Symbol(main_->FreshSymbol("samples", samples_))};
-    Value* input = main_->AddInput("input_values", Type::Tensor(DType::kFp32, shape));
+    const bool spectrum = config_.bands > 0;
+    Shape shape = {
+        1, samples_.low == samples_.high
+               ? Dim(samples_.low)
+               : Dim::Symbol(main_->FreshSymbol(spectrum ? "frames" : "samples", samples_))};
+    if (spectrum) shape.push_back(config_.bands);
+    const char* name = spectrum ? "input_features" : "input_values";
+    Value* input = main_->AddInput(name, Type::Tensor(DType::kFp32, shape));
     main_->inputs.push_back({.name = input->name,
-                             .source_name = "input_values",
+                             .source_name = name,
                              .source_dtype = DType::kFp32,
                              .source_shape = shape});
-    Value* features = Transposed(b_, Features(Expanded(b_, input, {1})), {0, 2, 1});
+    Value* features =
+        spectrum ? input : Transposed(b_, Features(Expanded(b_, input, {1})), {0, 2, 1});
     b_.SetName("projection");
     if (config_.normed_features) features = Norm("projection.norm", features);
     Value* x = features;
     // SEW projects only features of another width.
     if (config_.squeeze == 1 || layers_.Has("projection.weight"))
       x = layers_.Linear("projection", features, config_.width);
+    if (config_.conformer) return BuildConformer(x, features);
     Value* frames = x;
     x = WithPositions(x);
     if (!config_.pre_norms) x = Norm("norm", x);
@@ -66,6 +73,28 @@ class SpeechEncoder {
   }
 
  private:
+  Program BuildConformer(Value* x, Value* features) {
+    ConformerLayersConfig how = *config_.conformer;
+    how.width = config_.width, how.heads = config_.heads;
+    how.feed_forward = config_.feed_forward, how.activation = config_.activation;
+    ConformerLayers conformer(b_, layers_, how);
+    conformer.MakePositions(x);
+    std::vector<Value*> states = {x};
+    for (int64_t layer = 0; layer < config_.layers; ++layer)
+      states.push_back(x = conformer.Layer(layer, x));
+    if (config_.pre_norms) states.back() = x = Norm("norm", x);
+    if (config_.half_feed_forward) {
+      b_.SetName("half");
+      Value* y = layers_.Linear("half.up", x, config_.feed_forward);
+      y = layers_.Linear("half.down", Activate(b_, Activation::kRelu, y), config_.width);
+      x = Binary(b_, "add", x, Binary(b_, "mul", y, 0.5));
+    }
+    x = ShortenedOutput(x);
+    if (config_.weighted_layers) x = WeightedSum(b_, layers_, "layer_weights", states);
+    Finish(x, features);
+    return std::move(program_);
+  }
+
   Value* Norm(const std::string& name, Value* x) {
     return layers_.LayerNorm(name, x, config_.epsilon);
   }
@@ -243,15 +272,16 @@ class SpeechEncoder {
     x = Activate(b_, config_.activation, layers_.Linear(own + "up", x, config_.feed_forward));
     return layers_.Linear(own + "down", x, config_.width);
   }
-  Value* Attention(const std::string& own, Value* x) {
-    auto project = [&](const char* name) { return layers_.Linear(own + name, x, config_.width); };
+  Value* Attention(const std::string& own, Value* x) { return Attention(own, x, config_.width); }
+  Value* Attention(const std::string& own, Value* x, int64_t width) {
+    auto project = [&](const char* name) { return layers_.Linear(own + name, x, width); };
     const double scale =
-        1 / std::sqrt(static_cast<double>(config_.width) / static_cast<double>(config_.heads));
+        1 / std::sqrt(static_cast<double>(width) / static_cast<double>(config_.heads));
     AttentionParts parts{.q = Heads(b_, Binary(b_, "mul", project("query"), scale), config_.heads),
                          .k = Heads(b_, project("key"), config_.heads),
                          .v = Heads(b_, project("value"), config_.heads)};
     if (distances_) parts.biases.push_back(GatedDistances(own, x));
-    return layers_.Linear(own + "attention", Joined(b_, Attend(b_, parts).y), config_.width);
+    return layers_.Linear(own + "attention", Joined(b_, Attend(b_, parts).y), width);
   }
 
   Value* ShortenedOutput(Value* x) {
@@ -260,14 +290,27 @@ class SpeechEncoder {
     const int64_t width = config_.output_width;
     if (width != config_.width)
       x = layers_.LayerNorm("output.norm", layers_.Linear("output.projection", x, width), 1e-5);
-    x = Transposed(b_, x, {0, 2, 1});
     for (int64_t i = 0; i < config_.output_adapters; ++i) {
-      x = Convolved(b_, layers_, fmt::format("output.{}", i), x,
-                    {2 * width, config_.output_taps, config_.output_stride, 1});
-      std::vector<Value*> halves = Parts(b_, x, {width, width}, 1);
-      x = Binary(b_, "mul", halves[0], b_.Make("sigmoid", {{"x", halves[1]}}));
+      const std::string own = fmt::format("output.{}", i);
+      x = config_.attending_adapters ? AttendingAdapter(own + ".", x) : Shortened(own, x, 1);
     }
-    return Transposed(b_, x, {0, 2, 1});
+    return x;
+  }
+  // A convolution with a stride, and gates: [1, F, W] -> [1, fewer, W].
+  Value* Shortened(const std::string& name, Value* x, int64_t padding) {
+    const int64_t width = config_.output_width;
+    x = Convolved(b_, layers_, name, Transposed(b_, x, {0, 2, 1}),
+                  {2 * width, config_.output_taps, config_.output_stride, padding});
+    return Transposed(b_, GatedHalf(b_, x, width, 1), {0, 2, 1});
+  }
+  Value* AttendingAdapter(const std::string& own, Value* x) {
+    const int64_t width = config_.output_width, padding = config_.output_stride / 2;
+    Value* residual = Shortened(own + "residual", Norm(own + "residual_norm", x), padding);
+    x = Shortened(own + "shortened", Norm(own + "attention_norm", x), padding);
+    x = Binary(b_, "add", residual, Attention(own, x, width));
+    Value* y = layers_.Linear(own + "up", Norm(own + "norm", x), config_.feed_forward);
+    y = layers_.Linear(own + "down", Activate(b_, config_.adapter_activation, y), width);
+    return Binary(b_, "add", x, y);
   }
 
   // A time-delay network: convolutions whose matrices have a tap after another. [1, channels, frames]
@@ -347,7 +390,10 @@ void CheckSpeechNumbers(const SpeechEncoderConfig& config) {
           .Expected("{} to {}", least, most);
   };
   constexpr int64_t kMost = int64_t{1} << 24;
-  check("convolutions", static_cast<int64_t>(config.convolutions.size()), 1, 64);
+  check("bands of a spectrogram", config.bands, 0, 1 << 16);
+  if (config.bands > 0) check("frames", config.most_frames, 1, 1 << 16);
+  if (config.bands == 0)
+    check("convolutions", static_cast<int64_t>(config.convolutions.size()), 1, 64);
   for (const SpeechEncoderConfig::Convolution& row : config.convolutions) {
     check("channels of a convolution", row.channels, 1, kMost);
     check("taps of a convolution", row.taps, 1, 1 << 16);
@@ -357,8 +403,10 @@ void CheckSpeechNumbers(const SpeechEncoderConfig& config) {
   check("dimensions of a hidden state", config.width, 1, kMost);
   check("heads", config.heads, 1, config.width);
   check("dimensions of a feed-forward layer", config.feed_forward, 1, kMost);
-  check("taps of positions", config.position_taps, 1, 1 << 16);
-  check("groups of positions", config.position_groups, 1, config.width);
+  if (!config.conformer) {
+    check("taps of positions", config.position_taps, 1, 1 << 16);
+    check("groups of positions", config.position_groups, 1, config.width);
+  }
   check("convolutions of positions", config.position_layers, 0, 64);
   check("frames that become one", config.squeeze, 1, 64);
   check("output adapters", config.output_adapters, 0, 64);
@@ -375,13 +423,17 @@ void CheckSpeechNumbers(const SpeechEncoderConfig& config) {
     check("taps of an output adapter", config.output_taps, 1, 1 << 16);
     check("frames between the outputs of an output adapter", config.output_stride, 1, 1 << 16);
     check("dimensions of an output", config.output_width, 1, kMost);
+    if (config.attending_adapters && config.output_width % config.heads != 0)
+      throw Error("bad-file", "the width {} is not a multiple of the number of heads ({})",
+                  config.output_width, config.heads);
   }
   if (config.gated_distances) {
     check("buckets of distances", config.buckets, 4, kMost);
     check("frames of the largest distance", config.max_distance, config.buckets / 4 + 1, kMost);
   }
   for (auto [name, divisor] :
-       {std::pair{"heads", config.heads}, {"groups of positions", config.position_groups}})
+       {std::pair{"heads", config.heads},
+        {"groups of positions", config.conformer ? 1 : config.position_groups}})
     if (config.width % divisor != 0)
       throw Error("bad-file", "the width {} is not a multiple of the number of {} ({})",
                   config.width, name, divisor);
@@ -443,6 +495,14 @@ Program BuildSpeechEncoder(const SpeechEncoderConfig& config, const NetworkWeigh
   if (config.head == SpeechEncoderConfig::Head::kSpeaker)
     for (frames = 2; const SpeechEncoderConfig::Convolution& row : config.delays)
       frames += (row.taps - 1) * row.stride;
+  if (config.bands > 0) {
+    // The fewest frames of which the adapters leave as many as the head needs.
+    for (int64_t i = 0; i < config.output_adapters; ++i)
+      frames = std::max<int64_t>(1, (frames - 1) * config.output_stride + config.output_taps -
+                                        2 * (config.output_stride / 2));
+    const Symbol sizes = PackagedFrames(options, frames, kMostSpectrum, config.most_frames);
+    return SpeechEncoder(config, weights, sizes, diagnostics).Build();
+  }
   const Symbol samples = PackagedSamples(options, LeastSamples(config.convolutions, frames));
   return SpeechEncoder(config, weights, samples, diagnostics).Build();
 }

@@ -1,9 +1,10 @@
 // lib/networks/speech_encoder.h - a builder for encoders of speech that read samples (wav2vec 2.0 and
-// its relatives HuBERT, WavLM, data2vec and SEW), from flags, sizes and weights.
+// its relatives HuBERT, WavLM, data2vec and SEW, also with the layers of a conformer) or spectrograms
+// (Wav2Vec2-BERT), from flags, sizes and weights.
 //
 // Ports of the function `main`. Letters of shapes: N samples at 16 kHz, F frames, W the width, L labels.
 //
-//   inputs   input_values fp32 [1, N]
+//   inputs   input_values fp32 [1, N], or input_features fp32 [1, F, bands]
 //   outputs  depend on the head, fp32:
 //            kHidden    last_hidden_state [1, F, W], extract_features [1, F, channels of the last
 //                       convolution]
@@ -13,11 +14,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "lib/ir/program.h"
 #include "lib/networks/activation.h"
+#include "lib/networks/conformer_layers.h"
 #include "lib/networks/layers.h"
 #include "lib/support/error.h"
 
@@ -60,6 +63,15 @@ struct SpeechEncoderConfig {
   std::vector<Convolution> delays;  // the strides are dilations
   int64_t embedding = 0;
   int64_t buckets = 0, max_distance = 0;
+  // The layers are those of a conformer, whose sizes are those above; the frames have no convolution of
+  // positions.
+  std::optional<ConformerLayersConfig> conformer = {};
+  // The input is a spectrogram of so many bands, with at most so many frames; 0: samples.
+  int64_t bands = 0, most_frames = 0;
+  // Wav2Vec2-BERT: half a feed-forward layer precedes the output adapters, and these are layers of a
+  // transformer whose inputs are shortened.
+  bool half_feed_forward = false, attending_adapters = false;
+  Activation adapter_activation = Activation::kRelu;  // attending_adapters
   double epsilon = 1e-5;
 };
 
@@ -72,7 +84,9 @@ struct SpeechEncoderConfig {
 //   layer.N.{query,key,value,attention,attention_norm,up,down,norm}
 //   layer.N.adapter.{norm,down,up}  layer.N.gate  layer.N.gate_scale (no suffix)
 //   distances
-//   output.projection output.norm output.N
+//   output.projection output.norm output.N; attending_adapters: output.N.{residual_norm,residual,
+//   attention_norm,shortened,query,key,value,attention,norm,up,down}; half.up half.down
+//   those of the layers of a conformer (conformer_layers.h)
 //   layer_weights (no suffix)  head  head.projection  head.delays.N  head.embedding
 
 // Returns the sizes of N in a package: those of --dim samples=..., or else from one frame to 30

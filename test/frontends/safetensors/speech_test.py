@@ -8,6 +8,7 @@ import sys
 sys.path[:0] = map(str, (pathlib.Path(__file__).resolve().parents[2], pathlib.Path(__file__).resolve().parent))
 import numpy as np
 
+import conformer_numpy
 import safetensors_file as safetensors
 import speech_numpy
 from driver import CORPUS, expect, run, run_tests
@@ -162,6 +163,14 @@ TINY_SPEECH = [("Wav2Vec2ForCTC", {"conv_bias": True}), ("Wav2Vec2Model", LAYER_
                ("WavLMForXVector", {"use_weighted_layer_sum": True}), ("UniSpeechSatForXVector", {}), ("Data2VecAudioModel", {}),
                ("Data2VecAudioForCTC", {"conv_pos_kernel_size": 4}), ("SEWModel", {}), ("SEWForCTC", {"squeeze_factor": 2}),
                ("SEWForSequenceClassification", {})]
+ADAPTER = {"add_adapter": True, "num_adapter_layers": 2}
+CONFORMERS = [(conformer_numpy.CONFORMER, "Wav2Vec2ConformerForCTC", {}), (conformer_numpy.CONFORMER, "Wav2Vec2ConformerModel", ADAPTER),
+              (conformer_numpy.CONFORMER, "Wav2Vec2ConformerModel", {"position_embeddings_type": "rotary"}),
+              (conformer_numpy.CONFORMER, "Wav2Vec2ConformerForCTC", {"position_embeddings_type": None}),
+              (conformer_numpy.BERT, "Wav2Vec2BertForCTC", {}), (conformer_numpy.BERT, "Wav2Vec2BertModel", {"position_embeddings_type": "relative"}),
+              (conformer_numpy.BERT, "Wav2Vec2BertForCTC", ADAPTER | {"use_intermediate_ffn_before_adapter": True}),
+              (conformer_numpy.BERT, "Wav2Vec2BertModel", ADAPTER | {"output_hidden_size": conformer_numpy.ADAPTED}),
+              (conformer_numpy.BERT, "Wav2Vec2BertForSequenceClassification", {"classifier_proj_size": 7})]
 GATED = {"feed_forward_proj": "gated-gelu", "_untied": True}
 TINY_SEQUENCES = [("t5", {}), ("t5", GATED | {"tie_word_embeddings": False}), ("t5", GATED | {"scale_decoder_outputs": False}),
                   ("mt5", GATED), ("mbart", {}), ("marian", {"activation_function": "swish"}),
@@ -203,6 +212,15 @@ def test_numpy(folder):
                       speech_numpy.parakeet_outputs(config, tensors, features), {"input_features": features[None]})
         assert off <= EXACT, ("parakeet", changes, off)
         worst = max(worst, off)
+    for number, (members, architecture, changes) in enumerate(CONFORMERS):
+        config = {"architectures": [architecture], "id2label": {str(i): f"L{i}" for i in range(conformer_numpy.LABELS)}} | members | changes
+        bert = "Bert" in architecture
+        given = rng.standard_normal((20, conformer_numpy.BANDS) if bert else 200).astype("f4")
+        tensors, wanted = conformer_numpy.made(config, given, number)
+        off = compare(write(folder / f"conformer{number}", config, tensors), folder / f"c{number}", wanted,
+                      {"input_features" if bert else "input_values": given[None]})
+        assert off <= EXACT, (architecture, changes, off)
+        worst = max(worst, off)
     for number, (model_type, changes) in enumerate(TINY_SEQUENCES):
         config, tensors = speech_numpy.sequence(model_type, number, **changes)
         ids, output_ids = (rng.integers(4, speech_numpy.VOCABULARY, count) for count in (20, 18))
@@ -219,7 +237,7 @@ def test_numpy(folder):
                       speech_numpy.whisper_outputs(config, tensors, features), {"input_features": features[None]})
         assert off <= EXACT, ("whisper", changes, off)
         worst = max(worst, off)
-    print(f"# {len(TINY_SPEECH) + len(TINY_SEQUENCES) + 4} tiny folders within {worst:.1e} of NumPy")
+    print(f"# {len(TINY_SPEECH) + len(TINY_SEQUENCES) + len(CONFORMERS) + 4} tiny folders within {worst:.1e} of NumPy")
 
 
 def test_languages(folder):
