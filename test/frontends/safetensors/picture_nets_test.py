@@ -25,7 +25,7 @@ EFFICIENTNET = {"width_coefficient": 0.5, "in_channels": [32, 16, 24], "out_chan
                 "strides": [1, 2, 2], "num_block_repeats": [1, 2, 2], "expand_ratios": [1, 6, 6], "depth_coefficient": 1.0}
 SWIN = {"embed_dim": 16, "depths": [2, 2, 1], "num_heads": [2, 2, 4], "window_size": 4}
 SEGFORMER = {"hidden_sizes": [8, 16, 20, 24], "num_attention_heads": [1, 2, 2, 4], "depths": [1, 2, 1, 1], "decoder_hidden_size": 24}
-PVT = {"hidden_sizes": [8, 16, 20, 24], "num_attention_heads": [1, 2, 2, 4], "depths": [1, 2, 1, 1], "mlp_ratios": [2, 2, 2, 2]}
+PVT = {"image_size": 64, "hidden_sizes": [8, 16, 20, 24], "num_attention_heads": [1, 2, 2, 4], "depths": [1, 2, 1, 1], "mlp_ratios": [2, 2, 2, 2]}
 POOLFORMER = {"hidden_sizes": [8, 16, 20, 24], "depths": [1, 2, 1, 1]}
 DETR = {"backbone_config": RESNET | {"model_type": "resnet", "depths": [1, 1]}, "d_model": 32, "num_queries": 7, "encoder_layers": 2,
         "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 48, "decoder_ffn_dim": 40,
