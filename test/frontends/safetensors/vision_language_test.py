@@ -301,6 +301,10 @@ def paligemma(w, pixels):
     return x, {"vision_config": {**SIZES, "model_type": "siglip_vision_model"}, "image_token_index": 47}, "gemma"
 
 
+# What version 5 of transformers writes of a model that sees prompts both ways.
+SEES = {"paligemma": {"use_bidirectional_attention": True}}
+
+
 def gemma3(w, pixels):
     x = siglip(w, pixels).reshape(4, 2, 4, 2, 32).mean((1, 3)).reshape(16, 32)
     x = x / np.sqrt((x ** 2).mean(-1, keepdims=True) + 1e-6) * (1 + w.of("multi_modal_projector.mm_soft_emb_norm.weight", 32))
@@ -400,6 +404,11 @@ def llava(w, pixels):
         "projector_hidden_act": "gelu"}, "llama"
 
 
+def gemma_llava(w, pixels):
+    features, config, _ = llava(w, pixels)
+    return features, config, "gemma"
+
+
 def idefics3(w, pixels):
     x = squares(siglip(w, pixels, "model.vision_model.").reshape(8, 8, 32), 2)
     return w.linear("model.connector.modality_projection.proj", x, 24, bias=False), {
@@ -488,8 +497,8 @@ TEXT = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 1, "num
         "head_dim": 8, "vocab_size": 48, "max_position_embeddings": 96, "sliding_window": 6}
 
 
-def gemma_logits(w, kind, tokens, features, prefix):
-    """One layer of Gemma or Gemma 3, whose only layer has a window; the prompt, or the picture, is seen both ways."""
+def gemma_logits(w, kind, tokens, features, prefix, whole=True):
+    """One layer of Gemma or Gemma 3, whose only layer has a window; the whole prompt, or the picture, is seen both ways."""
     third = kind == "gemma3_text"
     rms = lambda name, x: x / np.sqrt((x ** 2).mean(-1, keepdims=True) + 1e-6) * (1 + w.of(f"{prefix}{name}.weight", x.shape[-1]))
     table = w.of(f"{prefix}embed_tokens.weight", 48, 24)
@@ -500,7 +509,7 @@ def gemma_logits(w, kind, tokens, features, prefix):
     if third:
         seen &= place[:, None] - place[None] < TEXT["sliding_window"]
         seen |= where[:, None] & where[None]
-    else:
+    elif whole:
         seen |= True
     angles = place[:, None] * 10000.0 ** (-np.arange(4) / 4)
     turn = lambda v: np.concatenate([v[..., :4] * np.cos(angles) - v[..., 4:] * np.sin(angles),
@@ -693,7 +702,7 @@ def write(folder, make, pixels, seed=1, prefix="model.language_model."):
         logits(w, [1, *[47] * len(features)], features, prefix)  # draws the tensors
         config["text_config"] = {key: value for key, value in {**TEXT, "model_type": kind, **more}.items() if key != "sliding_window"}
         folder.mkdir()
-        (folder / "config.json").write_text(json.dumps({"model_type": make.__name__.removeprefix("fused_"), **config}))
+        (folder / "config.json").write_text(json.dumps({"model_type": make.__name__.removeprefix("fused_").removeprefix("gemma_"), **config}))
         (folder / "model.safetensors").write_bytes(safetensors_file.of({name: np.ascontiguousarray(t, "<f4") for name, t in w.items()}))
         return features, w, kind
     gemma = kind.startswith("gemma")
@@ -718,8 +727,8 @@ def write(folder, make, pixels, seed=1, prefix="model.language_model."):
     if "rope_scaling" in config:  # Qwen's first members are at the top
         config |= text
     else:
-        config["text_config"] = {**text, "model_type": kind}
-    (folder / "config.json").write_text(json.dumps({"model_type": make.__name__.removeprefix("fused_"), **config}))
+        config["text_config"] = {**text, "model_type": kind, **SEES.get(make.__name__, {})}
+    (folder / "config.json").write_text(json.dumps({"model_type": make.__name__.removeprefix("fused_").removeprefix("gemma_"), **config}))
     (folder / "model.safetensors").write_bytes(safetensors_file.of({name: np.ascontiguousarray(t, "<f4") for name, t in w.items()}))
     return features, w, kind
 
@@ -729,7 +738,7 @@ def test_numpy(folder):
     np.save(folder / "pixels.npy", pixels[None])
     np.save(folder / "large.npy", np.tile(pixels, (1, 4, 4))[None])
     worst = 0
-    for make in (paligemma, gemma3, internvl, llava, idefics3, qwen2_vl, qwen2_5_vl, qwen3_vl, lfm2_vl, fast_vlm, fused_fast_vlm):
+    for make in (paligemma, gemma3, internvl, llava, gemma_llava, idefics3, qwen2_vl, qwen2_5_vl, qwen3_vl, lfm2_vl, fast_vlm, fused_fast_vlm):
         model = folder / make.__name__
         features, weights, kind = write(model, make, pixels.astype("f8"))
         given = folder / ("large.npy" if "fast" in make.__name__ else "pixels.npy")
@@ -746,7 +755,8 @@ def test_numpy(folder):
         found = np.load(folder / "logits" / "logits.npy")
         assert found.shape == (count + 3, 48)
         if kind.startswith("gemma"):
-            off = error(found, gemma_logits(weights, kind, [1, 2, *[47] * count, 3], features, "model.language_model."))
+            off = error(found, gemma_logits(weights, kind, [1, 2, *[47] * count, 3], features, "model.language_model.",
+                                            make is not gemma_llava))
             worst = max(worst, off)
             assert off <= EXACT, (make.__name__, off)
         if kind in TEXTS_OF:
