@@ -86,6 +86,15 @@ constexpr std::string_view kMoonshineDefaults = R"({"vocab_size": 32768, "hidden
     "rope_theta": 10000.0, "partial_rotary_factor": 0.9, "decoder_start_token_id": 1,
     "bos_token_id": 1, "eos_token_id": 2, "tie_word_embeddings": true})";
 
+constexpr std::string_view kSpeechToTextDefaults = R"({"vocab_size": 10000, "d_model": 256,
+    "encoder_layers": 12, "encoder_ffn_dim": 2048, "encoder_attention_heads": 4,
+    "decoder_layers": 6, "decoder_ffn_dim": 2048, "decoder_attention_heads": 4,
+    "activation_function": "relu", "scale_embedding": true, "max_source_positions": 6000,
+    "max_target_positions": 1024, "num_conv_layers": 2, "conv_kernel_sizes": [5, 5],
+    "conv_channels": 1024, "input_feat_per_channel": 80, "input_channels": 1, "bos_token_id": 0,
+    "eos_token_id": 2, "pad_token_id": 1, "decoder_start_token_id": 2,
+    "tie_word_embeddings": true})";
+
 // The decoder's own configuration is read with these; the encoder's, with those of its class.
 constexpr std::string_view kPictureDefaults = R"({"tie_word_embeddings": false})";
 constexpr std::string_view kBlipDefaults = R"({"tie_word_embeddings": false,
@@ -170,6 +179,12 @@ constexpr EncoderDecoderRow kSequenceRows[] = {
      .classifies = true,
      .wraps = true,
      .defaults = kPlbartDefaults},
+    {.model_type = "speech_to_text",
+     .family = SequenceFamily::kBart,
+     .input = SequenceInput::kFrames,
+     .positions = SequencePositions::kFairseq,
+     .position_offset = 2,
+     .defaults = kSpeechToTextDefaults},
     {.model_type = "t5",
      .family = SequenceFamily::kT5,
      .positions = SequencePositions::kDistances,
@@ -224,6 +239,7 @@ const std::vector<TensorName>& EncoderDecoderNames(SequenceFamily family) {
       {"encoder.positions", "encoder.embed_positions"},
       {"decoder.positions", "decoder.embed_positions"},
       {"encoder.embedding_norm", "encoder.layernorm_embedding"},
+      {"encoder.stem.{}", "encoder.conv.conv_layers.{}"},
       {"decoder.embedding_norm", "decoder.layernorm_embedding"},
       {"encoder.norm", "encoder.layer_norm"},
       {"decoder.norm", "decoder.layer_norm"},

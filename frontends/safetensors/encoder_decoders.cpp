@@ -373,10 +373,25 @@ class SequenceImporter {
   void ReadBart(const Config& config) {
     config_.encoder = BartSide(config, "encoder");
     config_.decoder = BartSide(config, "decoder");
+    if (row_.input == SequenceConfig::Input::kFrames) ReadFrames();
     if (!config.Bool("share_encoder_decoder_embeddings", true))
       config_.decoder.vocabulary = config.Int("decoder_vocab_size", config_.decoder.vocabulary);
     if (row_.takes_scale && config.Bool("scale_embedding"))
       config_.embedding_scale = std::sqrt(static_cast<double>(config_.encoder.width));
+  }
+
+  void ReadFrames() {
+    config_.encoder.most = json_.Int("max_source_positions");
+    config_.decoder.most = json_.Int("max_target_positions");
+    const int64_t bands = json_.Int("input_feat_per_channel"),
+                  sources = json_.Int("input_channels");
+    networks::CheckPositive({{"input_feat_per_channel", bands}, {"input_channels", sources}});
+    config_.bands = bands * std::min<int64_t>(sources, INT16_MAX);
+    config_.stem_channels = json_.Int("conv_channels");
+    config_.stem_taps = json_.Ints("conv_kernel_sizes");
+    const auto convolutions = static_cast<int64_t>(config_.stem_taps.size());
+    if (json_.Int("num_conv_layers") != convolutions)
+      Refuse("num_conv_layers", std::to_string(convolutions));
   }
 
   void ReadWhisper(std::vector<fs::path>* read) {

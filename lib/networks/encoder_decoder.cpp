@@ -8,6 +8,7 @@
 #include "lib/ir/import_options.h"
 #include "lib/ir/shape_tensors.h"
 #include "lib/networks/attention.h"
+#include "lib/networks/conformer_layers.h"
 #include "lib/networks/convolution_1d.h"
 #include "lib/networks/heads.h"
 #include "lib/networks/key_value_cache.h"
@@ -150,7 +151,9 @@ class SequenceFunction {
   }
   Dim InputTokens() {
     const Symbol& size = sizes_.inputs;
-    const char* name = config_.input == EncoderInput::kSamples ? "samples" : "inputs";
+    const char* name = config_.input == EncoderInput::kSamples  ? "samples"
+                       : config_.input == EncoderInput::kFrames ? "frames"
+                                                                : "inputs";
     return size.low == size.high ? Dim(size.low) : Dim::Symbol(function_.FreshSymbol(name, size));
   }
   Value* AddInput(const std::string& name, DType dtype, const Shape& shape) {
@@ -197,6 +200,9 @@ class SequenceFunction {
       case EncoderInput::kMel:
         x = WhisperStem();
         break;
+      case EncoderInput::kFrames:
+        x = FrameStem();
+        break;
       default:
         x = MoonshineStem();
     }
@@ -238,6 +244,24 @@ class SequenceFunction {
     x = Transposed(b_, x, {0, 2, 1});
     Value* table = layers_.Needed("encoder.positions.weight", {side.most, side.width});
     return Binary(b_, "add", x, Expanded(b_, table, {0}));
+  }
+
+  // The convolutions of Speech2Text's encoder, each of which halves the number of frames.
+  Value* FrameStem() {
+    const Side& side = config_.encoder;
+    b_.SetName("stem");
+    Value* x = AddInput("input_features", DType::kFp32, {1, InputTokens(), config_.bands});
+    x = Transposed(b_, x, {0, 2, 1});
+    for (size_t i = 0; i < config_.stem_taps.size(); ++i) {
+      const bool last = i + 1 == config_.stem_taps.size();
+      const int64_t out = last ? 2 * side.width : config_.stem_channels,
+                    taps = config_.stem_taps[i];
+      x = Convolved(b_, layers_, fmt::format("encoder.stem.{}", i), x, {out, taps, 2, taps / 2});
+      x = GatedHalf(b_, x, out / 2, 1);
+    }
+    x = Transposed(b_, x, {0, 2, 1});
+    if (config_.embedding_scale != 1) x = Binary(b_, "mul", x, config_.embedding_scale);
+    return WithPositions("encoder.", side, x, IndicesOf(b_, x, 1));
   }
 
   // The three convolutions of Moonshine's encoder; the first result is normalised as a whole.
@@ -389,12 +413,17 @@ class SequenceFunction {
     if (picture_ && ids == input_ids_) x = WithPicture(x, ids);
     const bool norm_first = config_.positions_after_norm && own == "decoder.";
     if (norm_first) x = Norm(own + "embedding_norm", x);
-    if (Value* positions = PositionTable(own, side)) {
-      Value* rows =
-          config_.position_offset == 0 ? at : Binary(b_, "add", at, config_.position_offset);
-      x = Binary(b_, "add", x, Expanded(b_, Rows(b_, positions, rows), {0}));
-    }
+    x = WithPositions(own, side, x, at);
     return config_.normed_embeddings && !norm_first ? Norm(own + "embedding_norm", x) : x;
+  }
+
+  // Adds rows of the table of positions, if the model has one, to x [1, S, width].
+  Value* WithPositions(const std::string& own, const Side& side, Value* x, Value* at) {
+    Value* positions = PositionTable(own, side);
+    if (!positions) return x;
+    Value* rows =
+        config_.position_offset == 0 ? at : Binary(b_, "add", at, config_.position_offset);
+    return Binary(b_, "add", x, Expanded(b_, Rows(b_, positions, rows), {0}));
   }
 
   // Replaces the embeddings of picture tokens; each one more takes the next embedding of the picture.
@@ -583,6 +612,11 @@ PackageSizes SizesOf(const ImportOptions& options, const EncoderDecoderConfig& c
     sizes.inputs = PackagedSamples(only, LeastSamples(kMoonshine));
     return sizes;
   }
+  if (config.input == EncoderInput::kFrames) {
+    constexpr int64_t kUsualFrames = 3000;  // of 10 ms
+    sizes.inputs = PackagedFrames(options, 1, kUsualFrames, config.encoder.most);
+    return sizes;
+  }
   constexpr const char* kTokens = "tokens";
   sizes.inputs = {1, config.encoder.most, {}};
   for (const auto& [name, wanted] : options.dims) {
@@ -622,7 +656,20 @@ EncoderDecoderConfig CheckedEncoderDecoder(const EncoderDecoderConfig& given) {
       if (side->most > 0) check_sines(side->most + config.position_offset, side->width);
   if (config.head == SequenceHead::kSound)
     CheckNumber("dimensions of a projected hidden state", config.projected, 1, kMostNumber);
-  if (config.input == EncoderInput::kMel) CheckNumber("mel bands", config.bands, 1, 1 << 12);
+  if (config.input == EncoderInput::kMel || config.input == EncoderInput::kFrames)
+    CheckNumber("mel bands", config.bands, 1, 1 << 12);
+  if (config.input == EncoderInput::kFrames) {
+    CheckNumber("convolutions of the stem", std::ssize(config.stem_taps), 1, 16);
+    CheckNumber("channels of the stem", config.stem_channels, 2, 1 << 16);
+    if (config.stem_channels % 2 != 0)
+      throw Error("bad-file", "the stem has {} channels", config.stem_channels)
+          .Expected("an even number, half of which are gates");
+    for (int64_t taps : config.stem_taps) {
+      CheckNumber("taps of a convolution", taps, 1, 1 << 10);
+      if (taps % 2 == 0)
+        throw Error("bad-file", "a convolution has {} taps", taps).Expected("an odd number");
+    }
+  }
   if (config.mel) {
     // The window is transformed by a table of its square.
     CheckNumber("samples in a window of the spectrogram", config.mel->window, 2, 1 << 12);

@@ -8,6 +8,7 @@
 //             what it adds
 //   kMel      input_features fp32 [1, bands, 2 * I]: a log-mel spectrogram
 //   kSamples  input_values fp32 [1, samples] at 16 kHz
+//   kFrames   input_features fp32 [1, frames, bands], which gated convolutions halve several times
 //   others    what the caller's encoder takes
 //
 // The functions of a program are
@@ -41,6 +42,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lib/ir/program.h"
 #include "lib/networks/activation.h"
@@ -56,7 +58,7 @@ struct ImportOptions;
 namespace mlc::networks {
 
 struct EncoderDecoderConfig {
-  enum class Input : uint8_t { kTokens, kMel, kSamples, kOther } input = Input::kTokens;
+  enum class Input : uint8_t { kTokens, kMel, kSamples, kFrames, kOther } input = Input::kTokens;
   enum class Positions : uint8_t {
     kTable,   // rows of a table are added to the embeddings
     kHalves,  // sines, then cosines, of frequencies 10000^(-2j/W) (Marian), unless a table is stored
@@ -86,11 +88,13 @@ struct EncoderDecoderConfig {
     Activation activation = Activation::kGelu;
     bool gated = false;
   } encoder, decoder;
-  int32_t start = 0, end = 0;  // kSequence, kSpans: tokens
-  bool wraps = false;          // kSequence, kSpans: the last token takes `start`'s place
-  int32_t padding = 0;         // wraps: the token that is none
-  int64_t projected = 0;       // kSound: the width of the layer before the mean
-  int64_t bands = 0;           // kMel
+  int32_t start = 0, end = 0;           // kSequence, kSpans: tokens
+  bool wraps = false;                   // kSequence, kSpans: the last token takes `start`'s place
+  int32_t padding = 0;                  // wraps: the token that is none
+  int64_t projected = 0;                // kSound: the width of the layer before the mean
+  int64_t bands = 0;                    // kMel, kFrames
+  std::vector<int64_t> stem_taps = {};  // kFrames: of the convolutions
+  int64_t stem_channels = 0;            // kFrames: of all but the last, before their gates
   std::optional<MelSpectrogram> mel = {};  // kMel: the function `features`
   int64_t buckets = 0, max_distance = 0;   // kDistances
   // kRotary: the rotated dimensions have the frequencies theta^(-2j / rotary_base_size).
@@ -113,6 +117,7 @@ struct EncoderDecoderConfig {
 //   SIDE.layer.N.{query,key,value,attention,attention_norm}
 //   decoder.layer.N.{cross_query,cross_key,cross_value,cross,cross_norm}
 //   SIDE.layer.N.{up,gate,down,norm}, or up_gate, the rows of the gate last
+//   encoder.stem.N with kFrames
 //   encoder.conv1 encoder.conv2 encoder.conv3 encoder.conv_norm
 //   projection  of the encoder's hidden states, if widths differ
 //   lm.dense lm.norm output

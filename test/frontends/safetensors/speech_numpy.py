@@ -258,7 +258,8 @@ def speech_outputs(config, tensors, samples):
 
 
 # Of the relatives of BART: norms before the branches, norms of embeddings, and tables of positions with the row of the first token.
-PRE = ("mbart", "m2m_100", "pegasus", "blenderbot")
+PRE = ("mbart", "m2m_100", "pegasus", "blenderbot", "speech_to_text")
+FAIRSEQ = ("m2m_100", "speech_to_text")
 NORMED = ("bart", "mbart", "plbart", "blenderbot-small")
 TABLES = {"bart": 2, "mbart": 2, "plbart": 2, "blenderbot": 0, "blenderbot-small": 0}
 
@@ -273,7 +274,7 @@ def head_shapes(head):
 def head_outputs(n, config, ids, states, decode, logits):
     """The outputs of a class, whose decoder reads the encoder's tokens shifted by one if it classifies."""
     head, states = config["architectures"][0], {"encoder_last_hidden_state": states[None]}
-    if head.endswith("5Model") or head == "BartModel":
+    if head.endswith("5Model") or head in ("BartModel", "Speech2TextModel"):
         return states | {"last_hidden_state": decode(None)[None]}
     if "Classification" not in head and "Answering" not in head:
         return states | {"logits": logits(decode(None))[None]}
@@ -325,9 +326,16 @@ def sequence(model_type, seed=0, **changes):
               "decoder_attention_heads": HEADS, "encoder_ffn_dim": WIDE, "decoder_ffn_dim": WIDE, "vocab_size": VOCABULARY,
               "max_position_embeddings": POSITIONS, "activation_function": "relu", "scale_embedding": True, "pad_token_id": 1,
               "decoder_start_token_id": 2, "eos_token_id": 3} | changes
-    shapes = {} if model_type == "m2m_100" or head != "ForConditionalGeneration" else {"final_logits_bias": (1, VOCABULARY)}
+    shapes = {} if model_type in FAIRSEQ or head != "ForConditionalGeneration" else {"final_logits_bias": (1, VOCABULARY)}
     own = not config.get("share_encoder_decoder_embeddings", True)
     shapes |= {f"model.{side}.embed_tokens.weight": (VOCABULARY, d) for side in ("encoder", "decoder")} if own else {"model.shared.weight": (VOCABULARY, d)}
+    if model_type == "speech_to_text":
+        shapes["model.decoder.embed_tokens.weight"] = shapes.pop("model.shared.weight")
+        config |= {"architectures": ["Speech2Text" + head], "conv_channels": 20, "conv_kernel_sizes": [5, 3], "input_feat_per_channel": BANDS,
+                   "max_source_positions": 100, "max_target_positions": POSITIONS}
+        for i, (out, before) in enumerate(((20, BANDS), (2 * d, 10))):
+            shapes |= {f"model.encoder.conv.conv_layers.{i}.weight": (out, before, config["conv_kernel_sizes"][i]),
+                       f"model.encoder.conv.conv_layers.{i}.bias": (out,)}
     norms, linears = [], {}
     for side, layers in (("encoder", LAYERS), ("decoder", 1)):
         root = f"model.{side}."
@@ -402,8 +410,8 @@ def sequence_outputs(config, tensors, ids, output_ids, picture=None):
     def positions(root, count):
         if kind in TABLES:
             return n.t[root + "embed_positions.weight"][TABLES[kind]:count + TABLES[kind]]
-        j, half, first = np.arange(WIDTH // 2), WIDTH // 2, 2 if kind == "m2m_100" else 0
-        frequencies = 10000.0 ** (-j / (half - 1)) if kind == "m2m_100" else 10000.0 ** (-2 * j / WIDTH)
+        j, half, first = np.arange(WIDTH // 2), WIDTH // 2, 2 if kind in FAIRSEQ else 0
+        frequencies = 10000.0 ** (-j / (half - 1)) if kind in FAIRSEQ else 10000.0 ** (-2 * j / WIDTH)
         angles = np.arange(first, count + first)[:, None] * frequencies
         return np.concatenate([np.sin(angles), np.cos(angles)], 1)
 
@@ -412,7 +420,15 @@ def sequence_outputs(config, tensors, ids, output_ids, picture=None):
 
     def run(side, tokens, layers, mask, source=None):
         root = f"model.{side}."
-        x = table(side)[tokens] * (math.sqrt(WIDTH) if config["scale_embedding"] else 1)
+        if kind == "speech_to_text" and side == "encoder":
+            x = np.asarray(tokens, "f8").T  # features [frames, bands]
+            for i, taps in enumerate(config["conv_kernel_sizes"]):
+                a, b = np.split(n.convolution(f"model.encoder.conv.conv_layers.{i}", x, 2, taps // 2), 2)
+                x = a / (1 + np.exp(-b))
+            tokens = x = x.T
+        else:
+            x = table(side)[tokens]
+        x = x * (math.sqrt(WIDTH) if config["scale_embedding"] else 1)
         if picture is not None and side == "encoder":
             x[np.asarray(tokens) == picture[0]] = picture[1]
         late = kind == "blenderbot-small" and side == "decoder"

@@ -230,6 +230,14 @@ def test_numpy(folder):
                       {"input_ids": ids[None], "decoder_input_ids": output_ids[None]})
         assert off <= EXACT, (model_type, changes, off)
         worst = max(worst, off)
+    for number, changes in enumerate([{}, {"_head": "Model", "scale_embedding": False}]):
+        config, tensors = speech_numpy.sequence("speech_to_text", number, **changes)
+        features, output_ids = rng.standard_normal((50, speech_numpy.BANDS)).astype("f4"), rng.integers(4, speech_numpy.VOCABULARY, 18)
+        off = compare(write(folder / f"frames{number}", config, tensors), folder / f"f{number}",
+                      speech_numpy.sequence_outputs(config, tensors, features, output_ids),
+                      {"input_features": features[None], "decoder_input_ids": output_ids[None]})
+        assert off <= EXACT, ("speech_to_text", changes, off)
+        worst = max(worst, off)
     for number, changes in enumerate([{}, {"use_weighted_layer_sum": True}]):
         config, tensors = speech_numpy.whisper(number, **changes)
         features = rng.standard_normal((speech_numpy.BANDS, 24)).astype("f4")
@@ -237,7 +245,7 @@ def test_numpy(folder):
                       speech_numpy.whisper_outputs(config, tensors, features), {"input_features": features[None]})
         assert off <= EXACT, ("whisper", changes, off)
         worst = max(worst, off)
-    print(f"# {len(TINY_SPEECH) + len(TINY_SEQUENCES) + len(CONFORMERS) + 4} tiny folders within {worst:.1e} of NumPy")
+    print(f"# {len(TINY_SPEECH) + len(TINY_SEQUENCES) + len(CONFORMERS) + 6} tiny folders within {worst:.1e} of NumPy")
 
 
 def test_languages(folder):
