@@ -4,9 +4,11 @@
 #include "frontends/safetensors/activation_names.h"
 #include "frontends/safetensors/picture_nets.h"
 #include "lib/networks/inverted_residual_network.h"
+#include "lib/networks/levit.h"
 #include "lib/networks/mobilevit.h"
 #include "lib/networks/poolformer.h"
 #include "lib/networks/segformer.h"
+#include "lib/networks/swiftformer.h"
 #include "lib/networks/window_transformer.h"
 
 namespace mlc::safetensors {
@@ -166,6 +168,120 @@ Program ImportSegformer(const PictureFolder& from) {
   return BuiltFrom(from, {type + ".", ""}, std::move(names), config, networks::BuildSegformer);
 }
 
+// The names of timm in the order of transformers, whose stages have attention and feed-forward layers in
+// turn, and then what makes the map smaller.
+Program ImportLevit(const PictureFolder& from) {
+  const Config& json = from.json();
+  networks::LevitConfig config{.heads = json.Ints("num_attention_heads"),
+                               .keys = json.Ints("key_dim"),
+                               .picture = from.Picture(),
+                               .tokens = true,
+                               .both_logits = true};
+  const std::vector<int64_t> depths = json.Ints("depths");
+  networks::CheckPositive("depths", depths);
+  constexpr size_t kMostStages = 3;
+  if (depths.empty() || depths.size() > kMostStages || config.keys.size() != depths.size())
+    from.Refuse(json, "depths", "at most three stages, each with a number of key_dim");
+  for (int64_t ratio : json.Ints("mlp_ratio"))
+    if (ratio < 1) from.Refuse(json, "mlp_ratio", "numbers of 1 or more");
+  for (auto [key, usual] : {std::pair("stride", 2), {"padding", 1}, {"kernel_size", 3}})
+    if (json.Int(key) != usual) from.Refuse(json, key, std::to_string(usual));
+  config.key = config.keys[0];
+  config.labels =
+      from.HeadOf({kClasses, "ForImageClassificationWithTeacher"}) >= 0 ? from.Labels() : 0;
+  TensorNameList names;
+  auto add = [&](const std::string& ours, const std::string& theirs) {
+    names.Add(ours + ".linear", theirs + ".linear");
+    names.Add(ours + ".bn", theirs + ".batch_norm");
+  };
+  names.Add("stem.conv{}.linear", "patch_embeddings.embedding_layer_{}.convolution");
+  names.Add("stem.conv{}.bn", "patch_embeddings.embedding_layer_{}.batch_norm");
+  for (size_t stage = 0; stage < depths.size(); ++stage) {
+    const int64_t blocks = std::min<int64_t>(depths[stage], networks::kMaxLayers);
+    auto layer = [&](int64_t number) {
+      return fmt::format("encoder.stages.{}.layers.{}.", stage, number);
+    };
+    for (int64_t i = 0; i < blocks; ++i) {
+      const std::string own = fmt::format("stages.{}.blocks.{}.", stage, i),
+                        attention = layer(2 * i) + "module.", fed = layer(2 * i + 1) + "module.";
+      add(own + "attn.qkv", attention + "queries_keys_values");
+      add(own + "attn.proj.ln", attention + "projection");
+      names.Add(own + "attn.attention_biases", attention + "attention_biases");
+      add(own + "mlp.ln1", fed + "linear_up");
+      add(own + "mlp.ln2", fed + "linear_down");
+    }
+    const std::string own = fmt::format("stages.{}.downsample.", stage + 1),
+                      down = layer(2 * blocks), fed = layer(2 * blocks + 1) + "module.";
+    add(own + "attn_downsample.q.ln", down + "queries");
+    add(own + "attn_downsample.kv", down + "keys_values");
+    add(own + "attn_downsample.proj.ln", down + "projection");
+    names.Add(own + "attn_downsample.attention_biases", down + "attention_biases");
+    add(own + "mlp.ln1", fed + "linear_up");
+    add(own + "mlp.ln2", fed + "linear_down");
+  }
+  add("head", "classifier");
+  add("head_dist", "classifier_distill");
+  return BuiltFrom(from, {"levit.", ""}, names.rows(), config, networks::BuildLevit);
+}
+
+Program ImportSwiftFormer(const PictureFolder& from) {
+  const Config& json = from.json();
+  networks::SwiftFormerConfig config{.depths = json.Ints("depths"),
+                                     .widths = json.Ints("embed_dims"),
+                                     .shrinks = json.Bools("downsamples"),
+                                     .feed_forward = json.Number("mlp_ratio"),
+                                     .scales = json.Bool("use_layer_scale"),
+                                     .kernel = json.Int("down_patch_size"),
+                                     .stride = json.Int("down_stride"),
+                                     .padding = json.Int("down_pad"),
+                                     .activation = from.Activation(),
+                                     .epsilon = json.Number("batch_norm_eps"),
+                                     .picture = from.Picture()};
+  config.labels = from.HasHead(kClasses) ? from.Labels() : 0;
+  const size_t stages = std::min<size_t>(config.depths.size(), networks::kMaxLayers);
+  if (config.widths.size() != config.depths.size() || config.shrinks.size() + 1 < stages)
+    from.Refuse(json, "embed_dims", "lists of the same length for all stages");
+  config.shrinks.resize(stages > 0 ? stages - 1 : 0);
+  TensorNameList names;
+  for (auto [ours, theirs] : {std::pair("0.conv", 0), {"0.norm", 1}, {"1.conv", 3}, {"1.norm", 4}})
+    names.Add(fmt::format("stem.{}", ours), fmt::format("patch_embed.patch_embedding.{}", theirs));
+  // Stages and what makes maps smaller between them are numbered through.
+  int64_t number = 0;
+  for (size_t stage = 0; stage < stages; ++stage) {
+    const std::string block = fmt::format("stage.{}.block.{{}}.", stage),
+                      theirs = fmt::format("encoder.network.{}.blocks.{{}}.", number++);
+    for (auto [part, module] : {std::pair("local.", "local_representation."), {"", ""}})
+      for (auto [own, name] : {std::pair("depthwise", "depth_wise_conv"),
+                               {"norm", "norm"},
+                               {"up", "point_wise_conv1"},
+                               {"down", "point_wise_conv2"},
+                               {"scale", "layer_scale"}})
+        names.Add(block + part + own, theirs + module + name);
+    for (auto [own, name] : {std::pair("attention.query", "attn.to_query"),
+                             {"attention.key", "attn.to_key"},
+                             {"attention.projection", "attn.proj"},
+                             {"attention.output", "attn.final"},
+                             {"second_norm", "linear.norm1"},
+                             {"up", "linear.fc1"},
+                             {"down", "linear.fc2"},
+                             {"first_scale", "layer_scale_1"},
+                             {"second_scale", "layer_scale_2"}})
+      names.Add(block + own, theirs + name);
+    if (stage + 1 == stages) continue;
+    config.shrinks[stage] =
+        config.shrinks[stage] || config.widths[stage] != config.widths[stage + 1];
+    if (!config.shrinks[stage]) continue;
+    for (auto [own, name] : {std::pair("conv", "proj"), {"norm", "norm"}})
+      names.Add(fmt::format("shrink.{}.{}", stage, own),
+                fmt::format("encoder.network.{}.{}", number, name));
+    ++number;
+  }
+  names.Add("classifier", "head");
+  names.Add("teacher", "dist_head");
+  return BuiltFrom(from, {"swiftformer.", ""}, names.rows(), config, networks::BuildSwiftFormer,
+                   [](std::string_view name) { return name.ends_with(".attn.w_g"); });
+}
+
 Program ImportPoolFormer(const PictureFolder& from) {
   const Config& json = from.json();
   networks::PoolFormerConfig config{.depths = json.Ints("depths"),
@@ -300,6 +416,11 @@ Program ImportMobileVit2(const PictureFolder& from) {
 }
 
 constexpr PictureNetRow kMapNetRows[] = {
+    {"levit",
+     R"({"image_size": 224, "kernel_size": 3, "stride": 2, "padding": 1,
+         "hidden_sizes": [128, 256, 384], "num_attention_heads": [4, 8, 12], "depths": [4, 4, 4],
+         "key_dim": [16, 16, 16], "mlp_ratio": [2, 2, 2], "attention_ratio": [2, 2, 2]})",
+     ImportLevit},
     {"mobilevit",
      R"({"image_size": 256, "patch_size": 2, "hidden_sizes": [144, 192, 240],
          "neck_hidden_sizes": [16, 32, 64, 96, 128, 160, 640], "num_attention_heads": 4,
@@ -341,6 +462,12 @@ constexpr PictureNetRow kMapNetRows[] = {
          "num_attention_heads": [1, 2, 5, 8], "mlp_ratios": [4, 4, 4, 4], "hidden_act": "gelu",
          "decoder_hidden_size": 256})",
      ImportSegformer},
+    {"swiftformer",
+     R"({"image_size": 224, "depths": [3, 3, 6, 4], "embed_dims": [48, 56, 112, 220],
+         "mlp_ratio": 4, "downsamples": [true, true, true, true], "hidden_act": "gelu",
+         "down_patch_size": 3, "down_stride": 2, "down_pad": 1, "use_layer_scale": true,
+         "batch_norm_eps": 1e-5})",
+     ImportSwiftFormer},
     {"swin", kSwinMembers, ImportSwin},
     {"swinv2",
      R"({"image_size": 224, "patch_size": 4, "embed_dim": 96, "depths": [2, 2, 6, 2],

@@ -25,7 +25,8 @@ class Levit {
       }
       for (int64_t i = 0; i == 0 || Has(fmt::format("{}blocks.{}.attn.qkv", name, i)); ++i) {
         const std::string block = fmt::format("{}blocks.{}.", name, i);
-        x = layers_.Add(x, Attention(block + "attn", x, config_.heads[stage]));
+        x = layers_.Add(x, Attention(block + "attn", x, config_.heads[stage],
+                                     config_.keys.empty() ? config_.key : config_.keys[stage]));
         x = Fed(block + "mlp", x);
       }
     }
@@ -48,10 +49,10 @@ class Levit {
   }
 
   // Splits a map [1, N (K + ... + V), h, w] into heads [1, N, h w, K or V]; the last part has the rest.
-  std::vector<Value*> Heads(Value* x, int64_t heads, size_t keys) {
+  std::vector<Value*> Heads(Value* x, int64_t heads, size_t keys, int64_t key) {
     const int64_t each = Channels(x) / heads;
-    std::vector<int64_t> sizes(keys, config_.key);
-    if (const int64_t rest = each - static_cast<int64_t>(keys) * config_.key; rest != 0)
+    std::vector<int64_t> sizes(keys, key);
+    if (const int64_t rest = each - static_cast<int64_t>(keys) * key; rest != 0)
       sizes.push_back(rest);
     x = WithShape(b_, x, {1, heads, each, Height(x) * Width(x)});
     return Parts(b_, Transposed(b_, x, {0, 1, 3, 2}), sizes, 3);
@@ -61,9 +62,9 @@ class Levit {
     return Layer(name + ".proj.ln", Activate(b_, config_.attention_activation, x));
   }
 
-  Value* Attention(const std::string& name, Value* x, int64_t heads) {
+  Value* Attention(const std::string& name, Value* x, int64_t heads, int64_t key) {
     const GridSize grid = {Height(x), Width(x)};
-    const std::vector<Value*> parts = Heads(Layer(name + ".qkv", x), heads, 2);
+    const std::vector<Value*> parts = Heads(Layer(name + ".qkv", x), heads, 2, key);
     Value* bias = layers_.DistanceBias(name + ".attention_biases", heads, grid);
     return Projected(name, layers_.Attended(parts[0], parts[1], parts.back(), bias), grid);
   }
@@ -72,10 +73,10 @@ class Levit {
     const int64_t heads = std::max<int64_t>(Channels(x) / config_.key, 1);
     Value* q = Layer(name + ".q.ln", layers_.MeanPool(x, 1, 2, 0));
     const GridSize to = {Height(q), Width(q)};
-    const std::vector<Value*> parts = Heads(Layer(name + ".kv", x), heads, 1);
+    const std::vector<Value*> parts = Heads(Layer(name + ".kv", x), heads, 1, config_.key);
     Value* bias = layers_.DistanceBias(name + ".attention_biases", heads, grid, 2);
-    return Projected(name, layers_.Attended(Heads(q, heads, 1)[0], parts[0], parts.back(), bias),
-                     to);
+    q = Heads(q, heads, 1, config_.key)[0];
+    return Projected(name, layers_.Attended(q, parts[0], parts.back(), bias), to);
   }
 
   const LevitConfig& config_;
@@ -89,6 +90,10 @@ Program BuildLevit(const LevitConfig& config, const NetworkWeights& weights,
                    Diagnostics& diagnostics) {
   CheckPositive("heads", config.heads);
   CheckPositive({{"dimensions of a key", config.key}});
+  CheckPositive("dimensions of keys", config.keys);
+  if (!config.keys.empty() && config.keys.size() != config.heads.size())
+    throw Error("bad-file", "{} stages have heads, but {} have sizes of keys", config.heads.size(),
+                config.keys.size());
   PictureNetwork net(weights, config.picture, diagnostics);
   SizedLayers layers(net);
   Levit levit(layers, config);
@@ -96,13 +101,19 @@ Program BuildLevit(const LevitConfig& config, const NetworkWeights& weights,
   net.b().SetName("head");
   Value* mean = net.Pooled(x, true);
   if (config.labels > 0) {
-    Value* y = levit.Classified("head", mean, config.labels);
-    if (layers.Has("head_dist.linear"))
-      y = Binary(net.b(), "mul", layers.Add(y, levit.Classified("head_dist", mean, config.labels)),
-                 0.5);
-    net.Output("logits", y);
+    Value* first = levit.Classified("head", mean, config.labels);
+    if (!layers.Has("head_dist.linear")) {
+      net.Output("logits", first);
+      return net.Finish();
+    }
+    Value* second = levit.Classified("head_dist", mean, config.labels);
+    net.Output("logits", Binary(net.b(), "mul", layers.Add(first, second), 0.5));
+    if (config.both_logits) {
+      net.Output("cls_logits", first);
+      net.Output("distillation_logits", second);
+    }
   } else {
-    net.Output("last_hidden_state", x);
+    net.Output("last_hidden_state", config.tokens ? net.Tokens(x) : x);
     net.Output("pooler_output", WithShape(net.b(), mean, {1, Channels(x)}));
   }
   return net.Finish();

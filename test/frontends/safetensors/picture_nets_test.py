@@ -26,6 +26,9 @@ EFFICIENTNET = {"width_coefficient": 0.5, "in_channels": [32, 16, 24], "out_chan
 SWIN = {"embed_dim": 16, "depths": [2, 2, 1], "num_heads": [2, 2, 4], "window_size": 4}
 SEGFORMER = {"hidden_sizes": [8, 16, 20, 24], "num_attention_heads": [1, 2, 2, 4], "depths": [1, 2, 1, 1], "decoder_hidden_size": 24}
 PVT = {"image_size": 64, "hidden_sizes": [8, 16, 20, 24], "num_attention_heads": [1, 2, 2, 4], "depths": [1, 2, 1, 1], "mlp_ratios": [2, 2, 2, 2]}
+LEVIT = {"hidden_sizes": [16, 24, 32], "num_attention_heads": [2, 3, 4], "depths": [1, 2, 1], "key_dim": [8, 8, 4], "attention_ratio": [2, 2, 2],
+         "mlp_ratio": [2, 2, 2], "image_size": 64}
+SWIFTFORMER = {"embed_dims": [8, 12, 16, 20], "depths": [1, 2, 1, 3], "mlp_ratio": 2, "use_layer_scale": True}
 POOLFORMER = {"hidden_sizes": [8, 16, 20, 24], "depths": [1, 2, 1, 1]}
 DETR = {"backbone_config": RESNET | {"model_type": "resnet", "depths": [1, 1]}, "d_model": 32, "num_queries": 7, "encoder_layers": 2,
         "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 48, "decoder_ffn_dim": 40,
@@ -70,6 +73,11 @@ TINY = [
     ("pvt", "PvtModel", PVT, 64, 64),
     ("pvt_v2", "PvtV2ForImageClassification", PVT, 64, 96),
     ("pvt_v2", "PvtV2Model", PVT | {"qkv_bias": False}, 64, 64),
+    ("levit", "LevitForImageClassification", LEVIT, 64, 64),
+    ("levit", "LevitForImageClassificationWithTeacher", LEVIT | {"attention_ratio": [2, 1, 2], "mlp_ratio": [2, 3, 2]}, 64, 64),
+    ("levit", "LevitModel", LEVIT, 96, 96),
+    ("swiftformer", "SwiftFormerForImageClassification", SWIFTFORMER, 64, 96),
+    ("swiftformer", "SwiftFormerModel", SWIFTFORMER | {"use_layer_scale": False, "mlp_ratio": 2.5}, 64, 64),
     ("poolformer", "PoolFormerForImageClassification", POOLFORMER, 64, 96),
     ("poolformer", "PoolFormerModel", POOLFORMER | {"use_layer_scale": False, "pool_size": 5}, 64, 64),
     ("detr", "DetrForObjectDetection", DETR, 64, 80),

@@ -548,6 +548,101 @@ def pvt(net, c, x):
     return {"last_hidden_state": x[None]}
 
 
+def levit(net, c, x):
+    swish, widths = ACTIVATIONS["hardswish"], c["hidden_sizes"]
+
+    def normed(name, x, prefix=None):
+        return net.batch_norm(name, x.reshape(-1, x.shape[-1]).T[..., None], prefix=prefix).squeeze(-1).T.reshape(x.shape)
+
+    def projected(name, x, out):
+        return normed(name + ".batch_norm", net.linear(name + ".linear", x, out, False))
+
+    def attended(name, q, k, v, heads, key, stride, side, width):
+        split = lambda y: y.reshape(len(y), heads, -1).swapaxes(0, 1)
+        points, numbers, index = [(i, j) for i in range(side) for j in range(side)], {}, []
+        for a, b in points:
+            if a % stride == 0 and b % stride == 0:
+                index.append([numbers.setdefault((abs(a - i), abs(b - j)), len(numbers)) for i, j in points])
+        bias = net.tensor(name + "attention_biases", heads, len(numbers))[:, np.array(index)]
+        y = attend(split(q), k, v, bias, key ** -0.5).swapaxes(0, 1).reshape(len(q), -1)
+        return projected(name + "projection", swish(y), width)
+
+    def feed_forward(name, x, inner):
+        return x + projected(name + "linear_down", swish(projected(name + "linear_up", x, inner)), x.shape[-1])
+    for i in range(1, 5):
+        own = f"patch_embeddings.embedding_layer_{i}."
+        x = net.batch_norm(own + "batch_norm", net.conv(own + "convolution", x, widths[0] >> (4 - i), 3, 2))
+        x = swish(x) if i < 4 else x
+    side, x = x.shape[1], tokens(x)
+    for s, (depth, width) in enumerate(zip(c["depths"], widths)):
+        number, heads, key, value = 0, c["num_attention_heads"][s], c["key_dim"][s], c["key_dim"][s] * c["attention_ratio"][s]
+        for _ in range(depth):
+            name = f"encoder.stages.{s}.layers.{number}.module."
+            parts = projected(name + "queries_keys_values", x, heads * (2 * key + value)).reshape(len(x), heads, -1).swapaxes(0, 1)
+            q = parts[..., :key].swapaxes(0, 1).reshape(len(x), -1)
+            x = x + attended(name, q, parts[..., key:2 * key], parts[..., 2 * key:], heads, key, 1, side, width)
+            x = feed_forward(f"encoder.stages.{s}.layers.{number + 1}.module.", x, width * c["mlp_ratio"][s])
+            number += 2
+        if s + 1 == len(widths):
+            break
+        name, key = f"encoder.stages.{s}.layers.{number}.", c["key_dim"][0]
+        heads = width // key
+        parts = projected(name + "keys_values", x, heads * 5 * key).reshape(len(x), heads, -1).swapaxes(0, 1)
+        q = projected(name + "queries", x.reshape(side, side, width)[::2, ::2].reshape(-1, width), heads * key)
+        x = attended(name, q, parts[..., :key], parts[..., key:], heads, key, 2, side, widths[s + 1])
+        side = (side - 1) // 2 + 1
+        x = feed_forward(f"encoder.stages.{s}.layers.{number + 1}.module.", x, 2 * widths[s + 1])
+    mean = x.mean(0)
+    if c["architectures"][0].endswith("Model"):
+        return {"last_hidden_state": x[None], "pooler_output": mean[None]}
+
+    def classified(name):
+        return net.linear(name + ".linear", normed(name + ".batch_norm", mean[None], ""), len(c["id2label"]), prefix="")
+    logits = classified("classifier")
+    if not c["architectures"][0].endswith("WithTeacher"):
+        return {"logits": logits}
+    other = classified("classifier_distill")
+    return {"logits": (logits + other) / 2, "cls_logits": logits, "distillation_logits": other}
+
+
+def swiftformer(net, c, x):
+    gelu, widths = ACTIVATIONS["gelu"], c["embed_dims"]
+
+    def convolved(own, x, inner):
+        y = net.batch_norm(own + "norm", net.conv(own + "depth_wise_conv", x, len(x), 3, groups=len(x), bias=True))
+        y = net.conv(own + "point_wise_conv2", gelu(net.conv(own + "point_wise_conv1", y, inner, bias=True)), len(x), bias=True)
+        return x + net.tensor(own + "layer_scale", len(x), 1, 1) * y
+
+    def unit_length(y):
+        return y / np.linalg.norm(y, axis=-1, keepdims=True)
+
+    def last(own, x):
+        width, size = len(x), x.shape[1:]
+        x = convolved(own + "local_representation.", x, width)
+        q, k = (unit_length(net.linear(f"{own}attn.to_{name}", tokens(x), width)) for name in ("query", "key"))
+        shares = q @ net.tensor(own + "attn.w_g", width, 1) * width**-0.5
+        shares = np.exp(shares - shares)  # a softmax over one number
+        y = net.linear(own + "attn.final", net.linear(own + "attn.proj", (shares * q).sum(0) * k, width) + q, width)
+        scales = [net.tensor(f"{own}layer_scale_{i}", width, 1, 1) if c["use_layer_scale"] else 1 for i in (1, 2)]
+        x = x + scales[0] * y.T.reshape(width, *size)
+        y = net.conv(own + "linear.fc1", net.batch_norm(own + "linear.norm1", x), int(width * c["mlp_ratio"]), bias=True)
+        return x + scales[1] * net.conv(own + "linear.fc2", gelu(y), width, bias=True)
+    for i, out in enumerate((widths[0] // 2, widths[0])):
+        x = net.conv(f"patch_embed.patch_embedding.{3 * i}", x, out, 3, 2, bias=True)
+        x = np.maximum(net.batch_norm(f"patch_embed.patch_embedding.{3 * i + 1}", x), 0)
+    for s, depth in enumerate(c["depths"]):
+        for i in range(depth):
+            own = f"encoder.network.{2 * s}.blocks.{i}."
+            x = convolved(own, x, int(len(x) * c["mlp_ratio"])) if i + 1 < depth else last(own, x)
+        if s + 1 < len(widths):
+            own = f"encoder.network.{2 * s + 1}."
+            x = net.batch_norm(own + "norm", net.conv(own + "proj", x, widths[s + 1], 3, 2, bias=True))
+    if c["architectures"][0].endswith("Model"):
+        return {"last_hidden_state": x[None]}
+    mean = net.batch_norm("norm", x, prefix="").mean((1, 2))
+    return {"logits": sum(net.linear(name, mean, len(c["id2label"]), prefix="") for name in ("head", "dist_head"))[None] / 2}
+
+
 def poolformer(net, c, x):
     def normed(name, x, prefix=None):
         y = (x - x.mean()) / np.sqrt(x.var() + 1e-5)
@@ -656,7 +751,7 @@ def timm_mobile(stages, stem, widest, head_width, width=1.0, act="silu", head_fi
 READINGS = {"resnet": resnet, "regnet": regnet, "convnext": convnext, "convnextv2": convnext, "dinov3_convnext": convnext,
             "mobilenet_v1": mobilenet, "mobilenet_v2": mobilenet, "efficientnet": efficientnet, "mobilevit": mobilevit, "mobilevitv2": mobilevit2,
             "swin": swin, "swinv2": swin, "segformer": segformer, "pvt": pvt, "pvt_v2": pvt2,
-            "poolformer": poolformer, "detr": detr}
+            "poolformer": poolformer, "levit": levit, "swiftformer": swiftformer, "detr": detr}
 # What a reading needs and config.json may leave out.
 DEFAULTS = {
     "resnet": {"layer_type": "bottleneck", "downsample_in_first_stage": False, "downsample_in_bottleneck": False, "hidden_act": "relu"},
