@@ -60,7 +60,7 @@ constexpr TensorName kDenseNetTensors[] = {
 Program BuildConvNext(const TimmFolder& timm) {
   const Config& args = timm.arguments;
   CheckArguments(timm, {"act_layer", "depths", "dims", "head_hidden_size", "head_norm_first",
-                        "norm_eps", "patch_size", "stem_type", "use_grn"});
+                        "kernel_sizes", "norm_eps", "patch_size", "stem_type", "use_grn"});
   networks::ConvNextConfig config{.depths = args.Ints("depths"),
                                   .widths = args.Ints("dims"),
                                   .patch = args.Int("patch_size", 4),
@@ -290,6 +290,9 @@ constexpr TimmRow kConvNexts[] = {
      R"({"depths": [3, 3, 27, 3], "dims": [96, 192, 384, 768], "use_grn": true})"},
     {"convnextv2_tiny",
      R"({"depths": [3, 3, 9, 3], "dims": [96, 192, 384, 768], "use_grn": true})"},
+    {"test_convnext3",
+     R"({"depths": [1, 1, 1, 1], "dims": [32, 64, 96, 128], "norm_eps": 1e-5,
+         "act_layer": "silu"})"},
     {"test_convnext2",
      R"({"depths": [1, 1, 1, 1], "dims": [32, 64, 96, 128], "norm_eps": 1e-5,
          "act_layer": "gelu_tanh"})"},

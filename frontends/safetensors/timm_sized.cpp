@@ -44,6 +44,7 @@ constexpr TensorName kRepVggTensors[] = {
     {"stem.scale.conv", "stem.conv_scale.conv"},
     {"stem.scale.norm", "stem.conv_scale.bn"},
     {"stem.fused", "stem.reparam_conv"},
+    {"stem.squeeze", "stem.attn"},
     {"stage.{}.{}.branch.0.conv", "stages.{}.{}.conv_kxk.conv"},
     {"stage.{}.{}.branch.0.norm", "stages.{}.{}.conv_kxk.bn"},
     {"stage.{}.{}.branch.{}.conv", "stages.{}.{}.conv_kxk.{}.conv"},
@@ -59,7 +60,7 @@ constexpr TensorName kRepVggTensors[] = {
 };
 
 Program BuildRepVgg(const TimmFolder& timm) {
-  CheckArguments(timm, {"inference_mode"});
+  CheckArguments(timm, {"inference_mode", "width_factor"});
   return BuiltSized(timm, networks::RepVggConfig(), networks::BuildRepVgg,
                     {std::begin(kRepVggTensors), std::end(kRepVggTensors)});
 }
@@ -133,6 +134,80 @@ Program BuildVovNet(const TimmFolder& timm) {
                     networks::BuildVovNet);
 }
 
+Program BuildResNetAa(const TimmFolder& timm) {
+  using Antialias = networks::SizedResNetConfig::Antialias;
+  CheckArguments(timm, {});
+  const bool blurs = timm.architecture.find("blur") != std::string::npos,
+             averages = timm.architecture.find("aa") != std::string::npos;
+  return BuiltSized(timm,
+                    networks::SizedResNetConfig{.antialias = blurs      ? Antialias::kBlur
+                                                             : averages ? Antialias::kAverage
+                                                                        : Antialias::kNone},
+                    networks::BuildSizedResNet);
+}
+
+Program BuildBlockNet(const TimmFolder& timm) {
+  CheckArguments(timm, {"act_layer", "group_size", "num_features", "width_factor"});
+  networks::BlockNetConfig config{.stem_pools = timm.arguments.Bool("stem_pools", false),
+                                  .linear_blocks = timm.architecture.starts_with("regnetz_"),
+                                  .activation = TimmActivation(timm, Activation::kRelu)};
+  if (timm.arguments.has("strides")) config.strides = timm.arguments.Ints("strides");
+  networks::CheckPositive("strides", config.strides);
+  return BuiltSized(timm, config, networks::BuildBlockNet);
+}
+
+Program BuildNormFreeNet(const TimmFolder& timm) {
+  CheckArguments(timm, {"act_layer", "group_size", "num_features", "width_factor"});
+  const Activation activation = TimmActivation(timm, Activation::kGelu);
+  const bool original = timm.architecture.starts_with("dm_");
+  networks::NormFreeConfig config{.activation = activation, .gamma_in_activation = original};
+  if (original) config.padding = networks::PictureWindow::Padding::kSame;
+  // timm/models/nfnet.py, _nonlin_gamma: what makes the variance of an activation 1.
+  switch (activation) {
+    case Activation::kGelu:
+      config.gamma = 1.7015043497085571;
+      break;
+    case Activation::kRelu:
+      config.gamma = 1.7139588594436646;
+      break;
+    case Activation::kSilu:
+      config.gamma = 1.7881293296813965;
+      break;
+    default:
+      timm.from.Refuse(timm.arguments, "act_layer", "gelu, relu or silu");
+  }
+  return BuiltSized(timm, config, networks::BuildNormFreeNet);
+}
+
+Program BuildMambaOut(const TimmFolder& timm) {
+  CheckArguments(timm, {"act_layer", "conv_ratio", "depths", "dims", "downsample",
+                        "expansion_ratio", "kernel_size", "stem_mid_norm"});
+  return BuiltSized(
+      timm,
+      networks::MambaOutConfig{.norm_first = timm.arguments.Text("downsample", "conv") == "conv_nf",
+                               .activation = TimmActivation(timm, Activation::kGelu)},
+      networks::BuildMambaOut);
+}
+
+Program BuildEfficientVit(const TimmFolder& timm) {
+  CheckArguments(timm, {"depths", "head_dim", "head_widths", "widths"});
+  const bool large = timm.architecture.starts_with("efficientvit_l");
+  return BuiltSized(timm,
+                    networks::EfficientVitConfig{
+                        .head = timm.arguments.Int("head_dim"),
+                        .activation = large ? Activation::kGeluTanh : Activation::kHardSwish,
+                        .epsilon = large ? 1e-7 : 1e-5},
+                    networks::BuildEfficientVit);
+}
+
+Program BuildTinyVit(const TimmFolder& timm) {
+  CheckArguments(timm, {"depths", "embed_dims", "mlp_ratio", "num_heads", "window_sizes"});
+  return BuiltSized(timm,
+                    networks::TinyVitConfig{.heads = timm.arguments.Ints("num_heads"),
+                                            .windows = timm.arguments.Ints("window_sizes")},
+                    networks::BuildTinyVit);
+}
+
 constexpr TimmRow kRepVggs[] = {
     {"repvgg_{a0,a1,a2,b0,b1,b1g4,b2,b2g4,b3,b3g4,d2se}", "{}"},
     {"mobileone_{s0,s1,s2,s3,s4}", "{}"},
@@ -176,7 +251,60 @@ constexpr TimmRow kVovNets[] = {
     {"ese_vovnet{19b_slim_dw,19b_dw,19b_slim,39b,57b,99b}", "{}"},
 };
 constexpr TimmRow kXceptions[] = {{"legacy_xception", "{}"}, {"xception", "{}"}};
+constexpr TimmRow kResNetAas[] = {
+    {"resnetaa{34d,50,50d,101d}", "{}"},
+    {"resnetblur{18,50,50d,101d}", "{}"},
+    {"seresnetaa50d", "{}"},
+    {"seresnextaa{101d,201d}_32x8d", "{}"},
+    {"senet154", "{}"},
+    {"ecaresnet{light,50d_pruned,101d_pruned}", "{}"},
+    {"test_resnet", "{}"},
+};
+constexpr TimmRow kBlockNets[] = {
+    {"gernet_{s,m,l}", R"({"strides": [2, 2, 2, 2, 1]})"},
+    {"{,se,eca_}resnext26ts",
+     R"({"strides": [1, 2, 2, 2], "stem_pools": true, "act_layer": "silu"})"},
+    {"{,se,eca_}resnet33ts", R"({"strides": [1, 2, 2, 2], "act_layer": "silu"})"},
+    {"resnet32ts", R"({"strides": [1, 2, 2, 2], "act_layer": "silu"})"},
+    {"resnet{51q,61q}", R"({"strides": [1, 2, 2, 2], "act_layer": "silu"})"},
+    {"regnetz_{b16,c16}", R"({"act_layer": "silu"})"},
+    {"regnetz_{d32,d8,e8}", R"({"strides": [1, 2, 2, 2], "act_layer": "silu"})"},
+    {"test_byobnet", "{}"},
+};
+constexpr TimmRow kNormFreeNets[] = {
+    {"dm_nfnet_{f0,f1,f2,f3,f4,f5,f6}", "{}"},
+    {"nfnet_{f0,f1,f2,f3,f4,f5,f6,f7}", "{}"},
+    {"{,eca_}nfnet_l0", R"({"act_layer": "silu"})"},
+    {"eca_nfnet_{l1,l2,l3}", R"({"act_layer": "silu"})"},
+    {"nf_{,se,eca}resnet{26,50,101}", R"({"act_layer": "relu"})"},
+    {"test_nfnet", R"({"act_layer": "silu"})"},
+};
+constexpr TimmRow kMambaOuts[] = {
+    {"mambaout_{femto,kobe,tiny,small,base}", "{}"},
+    {"mambaout_{small_rw,base_short_rw,base_tall_rw}", R"({"downsample": "conv_nf"})"},
+    {"mambaout_{base_wide_rw,base_plus_rw}", R"({"downsample": "conv_nf", "act_layer": "silu"})"},
+    {"test_mambaout", R"({"downsample": "conv_nf", "act_layer": "silu"})"},
+};
+constexpr TimmRow kEfficientVits[] = {
+    {"efficientvit_{b0,b1}", R"({"head_dim": 16})"},
+    {"efficientvit_{b2,b3,l1,l2,l3}", R"({"head_dim": 32})"},
+};
+constexpr TimmRow kTinyVits[] = {
+    {"tiny_vit_5m_224", R"({"num_heads": [2, 4, 5, 10], "window_sizes": [7, 7, 14, 7]})"},
+    {"tiny_vit_11m_224", R"({"num_heads": [2, 4, 8, 14], "window_sizes": [7, 7, 14, 7]})"},
+    {"tiny_vit_21m_224", R"({"num_heads": [3, 6, 12, 18], "window_sizes": [7, 7, 14, 7]})"},
+    {"tiny_vit_21m_384", R"({"num_heads": [3, 6, 12, 18], "window_sizes": [12, 12, 24, 12]})"},
+    {"tiny_vit_21m_512", R"({"num_heads": [3, 6, 12, 18], "window_sizes": [16, 16, 32, 16]})"},
+};
+constexpr TimmRow kHgNets[] = {{"hgnetv2_{b0,b1,b2,b3,b4,b5,b6}", "{}"}};
 constexpr TimmFamily kSized[] = {
+    {kEfficientVits, BuildEfficientVit},
+    {kTinyVits, BuildTinyVit},
+    {kHgNets, BuildPlain<networks::BuildSizedHgNet>},
+    {kBlockNets, BuildBlockNet},
+    {kMambaOuts, BuildMambaOut},
+    {kNormFreeNets, BuildNormFreeNet},
+    {kResNetAas, BuildResNetAa},
     {kDlas, BuildDla},
     {kHrNets, BuildPlain<networks::BuildHrNet>},
     {kInceptionV3, BuildPlain<networks::BuildInceptionV3>},

@@ -226,6 +226,8 @@ Program BuildVit(const TimmFolder& timm) {
   }
   config.features = Model::Features::kPooled;
   if (pool == "token" && !config.vision->class_token) timm.from.Refuse(args, "class_token", "true");
+  if (config.vision->distillation_token && timm.labels == 0)
+    config.pooler = Model::Pooler::kFirstTwo;
   if (config.vision->distillation_token && timm.labels > 0) {
     config.head = Model::Head::kTwoTeachers;
     if (config.outputs.empty()) config.outputs = {"logits"};

@@ -51,7 +51,9 @@ class ConvNext {
   Value* Block(const std::string& name, Value* x) {
     b_.SetName(name.substr(0, name.size() - 1));
     const int64_t width = Channels(x);
-    Value* y = layers_.Convolution(name + "depthwise", x, width, {.kernel = 7, .groups = width});
+    const int64_t kernel = layers_.Sizes(name + "depthwise.weight", 4)[2];
+    Value* y =
+        layers_.Convolution(name + "depthwise", x, width, {.kernel = kernel, .groups = width});
     y = layers_.LayerNorm(name + "norm", Transposed(b_, y, {0, 2, 3, 1}), config_.epsilon);
     y = Activate(b_, config_.activation, layers_.Linear(name + "up", y, 4 * width));
     if (config_.response_norm) y = ResponseNorm(name + "response", y);

@@ -71,6 +71,22 @@ Value* SizedLayers::Squeezed(const std::string& name, Value* x, Activation activ
   return Mul(x, Activate(b_, gate, Conv(name + ".fc2", mean)));
 }
 
+Value* SizedLayers::ScaledAlong(const std::string& name, Value* x) {
+  const int64_t channels = networks::Channels(x);
+  const Dims sizes = layers_.Sizes(name + ".conv.weight", 3);
+  Value* mean = WithShape(b_, net_.Pooled(x, false), {1, 1, channels});
+  mean = b_.Make("conv", {{"x", mean},
+                          {"weight", layers_.Needed(name + ".conv.weight", sizes)},
+                          {"pad_type", "custom"},
+                          {"pad", Ints({sizes[2] / 2, sizes[2] / 2})}});
+  return Mul(x, WithShape(b_, Activate(b_, Activation::kSigmoid, mean), {1, channels, 1, 1}));
+}
+
+Value* SizedLayers::Excited(const std::string& name, Value* x) {
+  if (Has(name + ".fc1")) return Squeezed(name, x);
+  return Has(name + ".conv") ? ScaledAlong(name, x) : x;
+}
+
 Value* SizedLayers::Residual(const std::string& name, Value* x, int64_t stride, Value* shortcut) {
   const bool three = Has(name + ".conv3");
   auto unit = [&](int i, Value* y, const Stride& window, Activation activation) {

@@ -49,6 +49,10 @@ class SizedLayers {
   // Squeeze and excitation by convolutions name.fc1 and name.fc2.
   Value* Squeezed(const std::string& name, Value* x, Activation activation = Activation::kRelu,
                   Activation gate = Activation::kSigmoid);
+  // Scales channels by a convolution name.conv of their means along the channels (ECA-Net).
+  Value* ScaledAlong(const std::string& name, Value* x);
+  // One of the two, if name.fc1 or name.conv is there; else x.
+  Value* Excited(const std::string& name, Value* x);
   // A block of ResNet: convolutions name.convN with norms name.bnN, two or three of them, plus the
   // shortcut; null: x itself, or name.downsample.0 and .1 of it.
   Value* Residual(const std::string& name, Value* x, int64_t stride, Value* shortcut = nullptr);

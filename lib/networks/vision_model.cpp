@@ -69,6 +69,8 @@ class VisionModel {
         return nullptr;
       case Pooler::kFirst:
         return First();
+      case Pooler::kFirstTwo:
+        return Reduced(b_, "reduce_mean", SliceAlong(b_, hidden_, 1, 0, 2, false), {1}, false);
       case Pooler::kNormedFirst:
         return VisionNorm(layers_, vision(), First());
       case Pooler::kDense:

@@ -53,6 +53,7 @@ struct VisionModelConfig {
   enum class Pooler : uint8_t {
     kNone,
     kFirst,        // the first token of the last hidden state
+    kFirstTwo,     // the mean of the first two tokens
     kNormedFirst,  // that token, normalised by vision.norm
     kDense,        // an activation of a linear layer of that token: vision.pooler
     kMean,         // the mean of the patches, normalised: vision.pooler_norm

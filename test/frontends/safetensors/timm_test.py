@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Tests folders of timm against readings in NumPy (timm_numpy.py) of tiny folders with random weights. Most take their sizes from
 model_args; those that timm does not let them change are the smallest of their family."""
+import json
 import pathlib
 import re
+import shutil
 import sys
 
 sys.path[:0] = map(str, (pathlib.Path(__file__).resolve().parents[2], pathlib.Path(__file__).resolve().parent))
@@ -10,6 +12,7 @@ import numpy as np
 
 import picture_numpy
 import timm_numpy as readings
+import timm_reference
 from driver import expect, run, run_tests
 from picture_nets_test import EXACT, LABELS, PACKAGE, compare, outputs, shape_of, timm, write
 
@@ -95,6 +98,19 @@ def test_rows(folder):
         found = outputs(model, folder / f"{number}-out", picture, "--arithmetic", "exact")
         worst = max(worst, compare(architecture, found, wanted, EXACT))
     print(f"# timm: {len(ROWS)} architectures within {worst:.1e} of NumPy")
+
+
+def test_reference(folder):
+    """Compares with results of timm (timm_reference.py)."""
+    worst, rows = 0, json.loads(timm_reference.FILE.read_text())
+    for number, row in enumerate(rows):
+        tensors = {name: timm_reference.drawn(name, shape) for name, shape in timm_reference.unpacked(row["tensors"]).items()}
+        model = write(folder / f"{number}", {"architecture": row["architecture"]} | row["config"], tensors)
+        key, size = "logits" if row["config"]["num_classes"] else "pooler_output", row["config"]["pretrained_cfg"]["input_size"][1]
+        found = outputs(model, folder / "out", timm_reference.picture(size), "--arithmetic", "exact")
+        worst = max(worst, compare(row["architecture"], {key: found[key]}, {key: np.array([row["outputs"]])}, EXACT))
+        shutil.rmtree(model)
+    print(f"# timm: {len(rows)} architectures within {worst:.1e} of timm")
 
 
 def test_swin_v2(folder):
