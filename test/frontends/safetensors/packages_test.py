@@ -62,7 +62,9 @@ def test_tiny(folder):
         add(speech_test.write, *speech_numpy.sequence(model_type, number, **changes))
     for architecture, changes in encoders_test.TINY[::5]:
         add(encoders_test.write, architecture, **changes)
-    for number, (kind, architecture, changes, height, width) in list(enumerate(picture_nets_test.TINY))[::8]:
+    # Of 8,400 random queries that are nearly equal, other precisions choose others, which exchanges whole rows of the results.
+    nets = [row for row in enumerate(picture_nets_test.TINY) if not row[1][0].startswith(("rt_detr", "d_fine"))]
+    for number, (kind, architecture, changes, height, width) in nets[::8]:
         config = {"model_type": kind, "architectures": [architecture], "id2label": picture_nets_test.LABELS} | changes
         tensors, _ = picture_numpy.made(config, np.zeros((3, height, width)), number)
         add(picture_nets_test.write, config, tensors)
