@@ -23,7 +23,8 @@ using networks::PictureWindow;
 // the heads, the stride of keys and values, and their dimensions, which those of the tensors show.
 struct BlockText {
   std::string kind;
-  int64_t repeats = 1, start = 0, kernel = 1, stride = 1, channels = 0, heads = 0, key_stride = 1;
+  int64_t repeats = 1, start = 0, kernel = 1, stride = 1, channels = 0, heads = 0, key_stride = 1,
+          width = 0;
   double expansion = 1;
   bool squeeze = false, relu = false, skip = true;
 };
@@ -43,6 +44,8 @@ BlockText ReadBlock(std::string_view text) {
       block.relu = true;
     } else if (part.starts_with("se")) {
       block.squeeze = true;
+    } else if (part.starts_with("fc")) {
+      std::from_chars(part.data() + 2, part.data() + part.size(), block.width);
     } else {
       double value = 0;
       std::from_chars(part.data() + 1, part.data() + part.size(), value);
@@ -159,6 +162,26 @@ constexpr std::string_view kSmallMnasNet =
 constexpr std::string_view kLcNet =
     "dsa_r1_k3_s1_c32|dsa_r2_k3_s2_c64|dsa_r2_k3_s2_c128|dsa_r1_k3_s2_c256 dsa_r1_k5_s1_c256|"
     "dsa_r4_k5_s1_c256|dsa_r2_k5_s2_c512_se0.25";
+constexpr std::string_view kMobileNetV3Rw =
+    "ds_r1_k3_s1_e1_c16_nre_noskip|ir_r1_k3_s2_e4_c24_nre ir_r1_k3_s1_e3_c24_nre|"
+    "ir_r3_k5_s2_e3_c40_se0.25_nre|"
+    "ir_r1_k3_s2_e6_c80 ir_r1_k3_s1_e2.5_c80 ir_r2_k3_s1_e2.3_c80|ir_r2_k3_s1_e6_c112_se0.25|"
+    "ir_r3_k5_s2_e6_c160_se0.25|cn_r1_k1_s1_c960";
+constexpr std::string_view kSinglePathNas =
+    "ds_r1_k3_s1_c16_noskip|ir_r3_k3_s2_e3_c24|ir_r1_k5_s2_e6_c40 ir_r3_k3_s1_e3_c40|"
+    "ir_r1_k5_s2_e6_c80 ir_r3_k3_s1_e3_c80|ir_r1_k5_s1_e6_c96 ir_r3_k5_s1_e3_c96|"
+    "ir_r4_k5_s2_e6_c192|ir_r1_k3_s1_e6_c320_noskip";
+constexpr std::string_view kFbNetC =
+    "ir_r1_k3_s1_e1_c16|ir_r1_k3_s2_e6_c24 ir_r2_k3_s1_e1_c24|"
+    "ir_r1_k5_s2_e6_c32 ir_r1_k5_s1_e3_c32 ir_r1_k5_s1_e6_c32 ir_r1_k3_s1_e6_c32|"
+    "ir_r1_k5_s2_e6_c64 ir_r1_k5_s1_e3_c64 ir_r2_k5_s1_e6_c64|"
+    "ir_r3_k5_s1_e6_c112 ir_r1_k5_s1_e3_c112|ir_r4_k5_s2_e6_c184|ir_r1_k3_s1_e6_c352";
+constexpr std::string_view kEfficientNetEdge =
+    "er_r1_k3_s1_e4_c24_fc24_noskip|er_r2_k3_s2_e8_c32|er_r4_k3_s2_e8_c48|ir_r5_k5_s2_e8_c96|"
+    "ir_r4_k5_s1_e8_c144|ir_r2_k5_s2_e8_c192";
+constexpr std::string_view kEfficientNetV2Xl =
+    "cn_r4_k3_s1_e1_c32_skip|er_r8_k3_s2_e4_c64|er_r8_k3_s2_e4_c96|ir_r16_k3_s2_e4_c192_se0.25|"
+    "ir_r24_k3_s1_e6_c256_se0.25|ir_r32_k3_s2_e6_c512_se0.25|ir_r8_k3_s1_e6_c640_se0.25";
 constexpr std::string_view kTestEfficientNet =
     "cn_r1_k3_s1_e1_c16_skip|er_r1_k3_s2_e4_c24|er_r1_k3_s2_e4_c32|ir_r1_k3_s2_e4_c48_se0.25|"
     "ir_r1_k3_s2_e4_c64_se0.25";
@@ -174,6 +197,8 @@ struct MobileRow {
   double least_share = 0.9;  // of a width after rounding
   bool pooled_norm = false;  // a pooled head has a norm
   bool fixed_head = false;   // its width is not scaled
+  bool fixed_stem = false;
+  bool rounded_depth = false;  // scaled numbers of blocks are rounded to the nearest number, not up
 };
 constexpr Activation kRelu = Activation::kRelu, kRelu6 = Activation::kRelu6,
                      kHardSwish = Activation::kHardSwish;
@@ -188,6 +213,10 @@ const MobileRow kMobileRows[] = {
     {"efficientnet_b6", kEfficientNet, 1.8, 2.6},
     {"efficientnet_b7", kEfficientNet, 2.0, 3.1},
     {"efficientnet_b8", kEfficientNet, 2.2, 3.6},
+    {"efficientnet_l2", kEfficientNet, 4.3, 5.3},
+    {"efficientnet_es", kEfficientNetEdge, 1.0, 1.0, 32, 1280, kRelu},
+    {"efficientnet_em", kEfficientNetEdge, 1.0, 1.1, 32, 1280, kRelu},
+    {"efficientnet_el", kEfficientNetEdge, 1.2, 1.4, 32, 1280, kRelu},
     {"efficientnet_lite0", kEfficientNetLite, 1.0, 1.0, 32, 1280, kRelu6, true},
     {"efficientnet_lite1", kEfficientNetLite, 1.0, 1.1, 32, 1280, kRelu6, true},
     {"efficientnet_lite2", kEfficientNetLite, 1.1, 1.2, 32, 1280, kRelu6, true},
@@ -206,7 +235,9 @@ const MobileRow kMobileRows[] = {
     {"efficientnetv2_s", kEfficientNetV2S, 1.0, 1.0, 24},
     {"efficientnetv2_m", kEfficientNetV2M, 1.0, 1.0, 24},
     {"efficientnetv2_l", kEfficientNetV2L, 1.0, 1.0, 32},
+    {"efficientnetv2_xl", kEfficientNetV2Xl, 1.0, 1.0, 32},
     {"mobilenetv1_100", kMobileNetV1, 1.0, 1.0, 32, 0, kRelu6},
+    {"mobilenetv1_100h", kMobileNetV1, 1.0, 1.0, 32, 1024, kRelu6},
     {"mobilenetv1_125", kMobileNetV1, 1.25, 1.0, 32, 0, kRelu6},
     {"mobilenetv2_035", kMobileNetV2, 0.35, 1.0, 32, 1280, kRelu6},
     {"mobilenetv2_050", kMobileNetV2, 0.5, 1.0, 32, 1280, kRelu6},
@@ -218,6 +249,7 @@ const MobileRow kMobileRows[] = {
     {"mobilenetv3_large_075", kMobileNetV3Large, 0.75, 1, 16, 1280, kHardSwish, false, true},
     {"mobilenetv3_large_100", kMobileNetV3Large, 1.0, 1, 16, 1280, kHardSwish, false, true},
     {"mobilenetv3_large_150d", kMobileNetV3Large, 1.5, 1.2, 16, 1280, kHardSwish, false, true},
+    {"mobilenetv3_rw", kMobileNetV3Rw, 1.0, 1, 16, 1280, kHardSwish, false, true},
     {"mobilenetv3_large_minimal_100", kMobileNetV3LargeMinimal, 1.0, 1, 16, 1280, kRelu, false,
      true},
     {"mobilenetv3_small_minimal_100", kMobileNetV3SmallMinimal, 1.0, 1, 16, 1024, kRelu, false,
@@ -256,6 +288,43 @@ const MobileRow kMobileRows[] = {
      true},
     {"semnasnet_140", kSqueezingMnasNet, 1.4, 1, 32, 1280, kRelu, false, false, false, 0.9, false,
      true},
+    {"spnasnet_100", kSinglePathNas, 1, 1, 32, 1280, kRelu, false, false, false, 0.9, false, true},
+    {"fbnetc_100", kFbNetC, 1, 1, 16, 1984, kRelu, false, false, false, 0.9, false, true},
+    {.architecture = "tinynet_a",
+     .stages = kEfficientNet,
+     .width = 1.0,
+     .depth = 1.2,
+     .fixed_head = true,
+     .fixed_stem = true,
+     .rounded_depth = true},
+    {.architecture = "tinynet_b",
+     .stages = kEfficientNet,
+     .width = 0.75,
+     .depth = 1.1,
+     .fixed_head = true,
+     .fixed_stem = true,
+     .rounded_depth = true},
+    {.architecture = "tinynet_c",
+     .stages = kEfficientNet,
+     .width = 0.54,
+     .depth = 0.85,
+     .fixed_head = true,
+     .fixed_stem = true,
+     .rounded_depth = true},
+    {.architecture = "tinynet_d",
+     .stages = kEfficientNet,
+     .width = 0.54,
+     .depth = 0.695,
+     .fixed_head = true,
+     .fixed_stem = true,
+     .rounded_depth = true},
+    {.architecture = "tinynet_e",
+     .stages = kEfficientNet,
+     .width = 0.51,
+     .depth = 0.6,
+     .fixed_head = true,
+     .fixed_stem = true,
+     .rounded_depth = true},
     {"test_efficientnet", kTestEfficientNet, 1, 1, 24, 256, Activation::kSilu, false, false, false,
      0},
     {"lcnet_035", kLcNet, 0.35, 1, 16, 1280, kHardSwish, false, true},
@@ -279,10 +348,12 @@ struct Mobile {
 
 // How often each block of a stage is repeated (_scale_stage_depth): a rounded share of the stage's
 // blocks, distributed from the last definition on.
-std::vector<int64_t> Repeats(const std::vector<BlockText>& blocks, double depth) {
+std::vector<int64_t> Repeats(const std::vector<BlockText>& blocks, double depth, bool rounded) {
   int64_t all = 0;
   for (const BlockText& block : blocks) all += block.repeats;
-  auto scaled = static_cast<int64_t>(std::ceil(static_cast<double>(all) * depth));
+  const double exact = static_cast<double>(all) * depth;
+  auto scaled = rounded ? std::max<int64_t>(1, static_cast<int64_t>(std::nearbyint(exact)))
+                        : static_cast<int64_t>(std::ceil(exact));
   std::vector<int64_t> repeats(blocks.size());
   for (size_t i = blocks.size(); i-- > 0;) {
     const double share = static_cast<double>(blocks[i].repeats) / static_cast<double>(all);
@@ -344,7 +415,9 @@ Program BuildTimmMobile(const TimmFolder& timm) {
       row.tensorflow ? PictureWindow::Padding::kSame : PictureWindow::Padding::kHalf;
   // Stems of MobileNetV3 and V4 keep their width in small networks.
   const double least = row.pooled_norm ? 1 : row.pooled_head && row.stages != kLcNet ? 0.75 : 0;
-  const bool fixed_stem = row.fixed_ends || mobile.Multiplier() < least;
+  const bool fixed_stem = row.fixed_ends || row.fixed_stem || mobile.Multiplier() < least;
+  // These were trained with TensorFlow's epsilon, too.
+  const bool large = row.tensorflow || row.stages == kFbNetC || row.stages == kMobileNetV3Rw;
   networks::InvertedResidualConfig config{
       .stem = fixed_stem ? row.stem : mobile.Width(row.stem),
       .head = row.head,
@@ -352,11 +425,11 @@ Program BuildTimmMobile(const TimmFolder& timm) {
       .pooled_norm = row.pooled_norm,
       .activation = row.activation,
       .padding = padding,
-      .epsilon = timm.arguments.Number("bn_eps", row.tensorflow ? 1e-3 : 1e-5),
+      .epsilon = timm.arguments.Number("bn_eps", large ? 1e-3 : 1e-5),
       .picture = timm.picture,
       .labels = timm.labels};
   if (row.pooled_head) {
-    config.squeeze = Activation::kRelu;
+    if (row.stages != kMobileNetV3Rw) config.squeeze = Activation::kRelu;
     config.gate = Activation::kHardSigmoid;
   } else if (row.head > 0 && !row.fixed_ends && !row.fixed_head) {
     config.head = mobile.Width(row.head);
@@ -373,7 +446,7 @@ Program BuildTimmMobile(const TimmFolder& timm) {
     std::vector<BlockText> blocks;
     for (const std::string& text : Split(stages[stage], ' ')) blocks.push_back(ReadBlock(text));
     const bool fixed = row.fixed_ends && (stage == 0 || stage + 1 == stages.size());
-    const std::vector<int64_t> repeats = Repeats(blocks, fixed ? 1 : depth);
+    const std::vector<int64_t> repeats = Repeats(blocks, fixed ? 1 : depth, row.rounded_depth);
     int64_t place = 0;
     for (size_t i = 0; i < blocks.size(); ++i)
       for (int64_t again = 0; again < repeats[i]; ++again, ++place) {
@@ -391,7 +464,9 @@ Program BuildTimmMobile(const TimmFolder& timm) {
         if (text.kind == "cn") {
           block.expanded = out, block.expansion_kernel = text.kernel, block.out = 0;
         } else if (text.kind == "er" || text.kind == "ir" || text.kind == "uir") {
-          block.expanded = networks::MakeDivisible(static_cast<double>(in) * text.expansion);
+          // A definition may count from another width than that of the input.
+          const int64_t width = text.width > 0 ? mobile.Width(text.width) : in;
+          block.expanded = networks::MakeDivisible(static_cast<double>(width) * text.expansion);
           (text.kind == "er" ? block.expansion_kernel : block.depthwise_kernel) = text.kernel;
         } else if (text.kind == "mqa") {
           block.heads = text.heads, block.key_stride = text.key_stride, block.out = 0;

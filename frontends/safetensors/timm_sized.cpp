@@ -146,6 +146,13 @@ Program BuildResNetAa(const TimmFolder& timm) {
                     networks::BuildSizedResNet);
 }
 
+Program BuildResNetV2(const TimmFolder& timm) {
+  CheckArguments(timm, {"channels", "layers", "width_factor"});
+  return BuiltSized(timm,
+                    networks::ResNetV2Config{.standardised = timm.architecture.ends_with("_bit")},
+                    networks::BuildResNetV2);
+}
+
 Program BuildBlockNet(const TimmFolder& timm) {
   CheckArguments(timm, {"act_layer", "group_size", "num_features", "width_factor"});
   networks::BlockNetConfig config{.stem_pools = timm.arguments.Bool("stem_pools", false),
@@ -297,7 +304,13 @@ constexpr TimmRow kTinyVits[] = {
     {"tiny_vit_21m_512", R"({"num_heads": [3, 6, 12, 18], "window_sizes": [16, 16, 32, 16]})"},
 };
 constexpr TimmRow kHgNets[] = {{"hgnetv2_{b0,b1,b2,b3,b4,b5,b6}", "{}"}};
+constexpr TimmRow kResNetV2s[] = {
+    {"resnetv2_{50x1,50x3,101x1,101x3,152x2,152x4}_bit", "{}"},
+    {"resnetv2_{18,34,50,101,152}{,d}", "{}"},
+    {"resnetv2_50d_gn", "{}"},
+};
 constexpr TimmFamily kSized[] = {
+    {kResNetV2s, BuildResNetV2},
     {kEfficientVits, BuildEfficientVit},
     {kTinyVits, BuildTinyVit},
     {kHgNets, BuildPlain<networks::BuildSizedHgNet>},

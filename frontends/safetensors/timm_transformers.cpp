@@ -153,6 +153,7 @@ networks::VisionConfig ReadVit(const TimmFolder& timm) {
   layer.heads = args.Int("num_heads", size.heads);
   layer.activation = TimmActivation(timm, Activation::kGelu);
   layer.epsilon = args.Number("norm_eps", layer.epsilon);
+  layer.rms_norms = args.Bool("rms_norms", false);
   layer.gated = args.Bool("gated", false);
   layer.query_bias = layer.value_bias = args.Bool("qkv_bias", true);
   layer.key_bias = false;
@@ -204,8 +205,8 @@ networks::VisionConfig ReadVit(const TimmFolder& timm) {
 Program BuildVit(const TimmFolder& timm) {
   using Model = networks::VisionModelConfig;
   CheckArguments(timm, {"act_layer", "class_token", "depth", "embed_dim", "fc_norm", "final_norm",
-                        "mlp_ratio", "no_embed_class", "num_heads", "patch_size", "pre_norm",
-                        "proj_bias", "qkv_bias", "reg_tokens"});
+                        "mlp_ratio", "no_embed_class", "num_heads", "patch_size",
+                        "pool_include_prefix", "pre_norm", "proj_bias", "qkv_bias", "reg_tokens"});
   const Config& args = timm.arguments;
   Model config{.vision = ReadVit(timm),
                .head = timm.labels > 0 ? Model::Head::kClassifier : Model::Head::kHidden,
@@ -224,6 +225,7 @@ Program BuildVit(const TimmFolder& timm) {
   } else {
     timm.from.Refuse(args, "global_pool", "token, avg or map");
   }
+  config.pools_all = args.Bool("pool_include_prefix", false);
   config.features = Model::Features::kPooled;
   if (pool == "token" && !config.vision->class_token) timm.from.Refuse(args, "class_token", "true");
   if (config.vision->distillation_token && timm.labels == 0)
@@ -409,6 +411,12 @@ constexpr TimmRow kVits[] = {
     {"test_vit2",
      R"({"embed_dim": 64, "depth": 8, "num_heads": 2, "mlp_ratio": 3, "class_token": false,
          "reg_tokens": 1, "global_pool": "avg"})"},
+    {"test_vit3",
+     R"({"embed_dim": 96, "depth": 9, "num_heads": 3, "mlp_ratio": 2, "class_token": false,
+         "reg_tokens": 1, "global_pool": "map", "pool_include_prefix": true})"},
+    {"test_vit4",
+     R"({"embed_dim": 96, "depth": 9, "num_heads": 3, "mlp_ratio": 3, "class_token": false,
+         "reg_tokens": 1, "global_pool": "avg", "rms_norms": true})"},
     {"deit_{tiny,small,base}_patch16_224", "{}"},
     {"deit_base_patch16_384", "{}"},
     {"deit_{tiny,small,base}_distilled_patch16_224", R"({"distilled": true})"},

@@ -49,44 +49,13 @@ class NormFreeNet {
     return config_.gamma_in_activation ? Binary(b_, "mul", x, config_.gamma) : x;
   }
 
-  // A convolution whose weights are standardised for each channel of the output.
   Value* Conv(const std::string& name, Value* x, int64_t stride) {
     constexpr double kEpsilon = 1e-5;
     const Dims sizes = layers_.layers().Sizes(name + ".weight", 4);
-    const Tensor stored = layers_.layers().Needed(name + ".weight", sizes)->constant();
-    const Pin<float>
-        weight = stored.data<float>(),
-        gain =
-            layers_.layers().Needed(name + ".gain", {sizes[0], 1, 1, 1})->constant().data<float>();
-    const auto row = static_cast<size_t>(sizes[1] * sizes[2] * sizes[3]);
-    const double gamma = config_.gamma_in_activation ? 1 : config_.gamma,
-                 scale = gamma / std::sqrt(static_cast<double>(row));
-    std::vector<float> standard(weight.size());
-    for (size_t out = 0; out < static_cast<size_t>(sizes[0]); ++out) {
-      const size_t begin = out * row;
-      double mean = 0, variance = 0;
-      for (size_t i = begin; i < begin + row; ++i) mean += weight[i];
-      mean /= static_cast<double>(row);
-      for (size_t i = begin; i < begin + row; ++i)
-        variance += (weight[i] - mean) * (weight[i] - mean);
-      const double factor =
-          gain[out] * scale / std::sqrt(variance / static_cast<double>(row) + kEpsilon);
-      for (size_t i = begin; i < begin + row; ++i)
-        standard[i] = static_cast<float>((weight[i] - mean) * factor);
-    }
-    b_.SetName(name);
-    Builder::Args args = {
-        {"x", x},
-        {"weight",
-         b_.Const(Tensor::Of<float>(sizes, standard).ComputedFrom(stored), name + ".weight")},
-        {"strides", Ints({stride, stride})},
-        {"pad_type", "custom"},
-        {"pad",
-         Ints(PaddingOf(x, {.kernel = sizes[2], .stride = stride, .padding = config_.padding}))},
-        {"groups", Channels(x) / sizes[1]}};
-    if (Value* bias = layers_.layers().Optional(name + ".bias", {sizes[0]}))
-      args.emplace_back("bias", bias);
-    return b_.Make("conv", std::move(args));
+    const double inputs = static_cast<double>(sizes[1] * sizes[2] * sizes[3]);
+    return layers_.StandardConv(
+        name, x, {.stride = stride, .padding = config_.padding}, kEpsilon,
+        (config_.gamma_in_activation ? 1 : config_.gamma) / std::sqrt(inputs));
   }
 
   Value* Block(const std::string& name, Value* x, int64_t stride, double beta) {

@@ -19,8 +19,8 @@ int64_t SizedLayers::Count(const std::string& name, const std::string& part) con
   return count;
 }
 
-Value* SizedLayers::Conv(const std::string& name, Value* x, int64_t stride, int64_t dilation,
-                         const std::vector<int64_t>& pad) {
+Value* SizedLayers::Conv(const std::string& name, Value* x, const Stride& window,
+                         const std::vector<int64_t>& pad, Value* weight) {
   b_.SetName(name);
   const Dims sizes = layers_.Sizes(name + ".weight", 4);
   const int64_t channels = networks::Channels(x), in = sizes[1];
@@ -29,17 +29,18 @@ Value* SizedLayers::Conv(const std::string& name, Value* x, int64_t stride, int6
                 fmt::join(sizes, ", "), channels)
         .Expected("groups of equal size");
   Builder::Args args = {{"x", x},
-                        {"weight", layers_.Needed(name + ".weight", sizes)},
-                        {"strides", Ints({stride, stride})},
+                        {"weight", weight ? weight : layers_.Needed(name + ".weight", sizes)},
+                        {"strides", Ints({window.stride, window.stride})},
                         {"pad_type", "custom"},
                         {"pad", Ints(pad)},
-                        {"dilations", Ints({dilation, dilation})},
+                        {"dilations", Ints({window.dilation, window.dilation})},
                         {"groups", channels / in}};
   if (Value* bias = layers_.Optional(name + ".bias", {sizes[0]})) args.emplace_back("bias", bias);
   return b_.Make("conv", std::move(args));
 }
 
-Value* SizedLayers::Conv(const std::string& name, Value* x, const Stride& window) {
+std::vector<int64_t> SizedLayers::Padding(const std::string& name, const Value* x,
+                                          const Stride& window) {
   const Dims sizes = layers_.Sizes(name + ".weight", 4);
   std::vector<int64_t> pad;
   for (size_t axis : {size_t{2}, size_t{3}}) {
@@ -49,11 +50,43 @@ Value* SizedLayers::Conv(const std::string& name, Value* x, const Stride& window
                                                    .padding = window.padding});
     pad.insert(pad.end(), {all[2 * axis - 4], all[2 * axis - 3]});
   }
-  return Conv(name, x, window.stride, window.dilation, pad);
+  return pad;
+}
+
+Value* SizedLayers::Conv(const std::string& name, Value* x, const Stride& window) {
+  return Conv(name, x, window, Padding(name, x, window));
 }
 
 Value* SizedLayers::PaddedConv(const std::string& name, Value* x, int64_t stride, int64_t pad) {
-  return Conv(name, x, stride, 1, {pad, pad, pad, pad});
+  return Conv(name, x, {.stride = stride}, {pad, pad, pad, pad});
+}
+
+Value* SizedLayers::StandardConv(const std::string& name, Value* x, const Stride& window,
+                                 double epsilon, double scale) {
+  const Dims sizes = layers_.Sizes(name + ".weight", 4);
+  const Tensor stored = layers_.Needed(name + ".weight", sizes)->constant();
+  const Pin<float> weight = stored.data<float>();
+  const Value* gain = layers_.Optional(name + ".gain", {sizes[0], 1, 1, 1});
+  const auto row = static_cast<size_t>(sizes[1] * sizes[2] * sizes[3]);
+  std::vector<float> standard(weight.size());
+  std::vector<double> factors(static_cast<size_t>(sizes[0]), scale);
+  if (gain) {
+    const Pin<float> gains = gain->constant().data<float>();
+    for (size_t out = 0; out < factors.size(); ++out) factors[out] *= gains[out];
+  }
+  for (size_t out = 0; out < factors.size(); ++out) {
+    const size_t begin = out * row;
+    double mean = 0, variance = 0;
+    for (size_t i = begin; i < begin + row; ++i) mean += weight[i];
+    mean /= static_cast<double>(row);
+    for (size_t i = begin; i < begin + row; ++i)
+      variance += (weight[i] - mean) * (weight[i] - mean);
+    const double factor = factors[out] / std::sqrt(variance / static_cast<double>(row) + epsilon);
+    for (size_t i = begin; i < begin + row; ++i)
+      standard[i] = static_cast<float>((weight[i] - mean) * factor);
+  }
+  Value* made = b_.Const(Tensor::Of<float>(sizes, standard).ComputedFrom(stored), name + ".weight");
+  return Conv(name, x, window, Padding(name, x, window), made);
 }
 
 Value* SizedLayers::Norm(const std::string& name, Value* x, Activation activation, double epsilon) {
@@ -115,9 +148,9 @@ Value* SizedLayers::ScaledTokens(const std::string& name, Value* x) {
   return layers_.Has(name) ? Mul(x, layers_.Flat(name, x->type.shape.back().constant())) : x;
 }
 
-Value* SizedLayers::MapNorm(const std::string& name, Value* x, double epsilon) {
+Value* SizedLayers::MapNorm(const std::string& name, Value* x, double epsilon, int64_t groups) {
   const int64_t channels = networks::Channels(x);
-  x = GroupNorm(b_, x, 1, epsilon);
+  x = GroupNorm(b_, x, groups, epsilon);
   auto each = [&](Value* part) { return WithShape(b_, part, {1, channels, 1, 1}); };
   x = Mul(x, each(layers_.Needed(name + ".weight", {channels})));
   Value* bias = layers_.Optional(name + ".bias", {channels});

@@ -32,6 +32,10 @@ class SizedLayers {
 
   // Convolves x with name.weight, plus name.bias if there is one.
   Value* Conv(const std::string& name, Value* x, const Stride& window = {});
+  // The same with weights that are standardised for each channel of the output, then multiplied by
+  // `scale`, and by name.gain [C, 1, 1, 1] if there is one.
+  Value* StandardConv(const std::string& name, Value* x, const Stride& window, double epsilon,
+                      double scale);
   // The same with so many zeros on all sides.
   Value* PaddedConv(const std::string& name, Value* x, int64_t stride, int64_t pad);
   // A batch norm and an activation.
@@ -60,8 +64,8 @@ class SizedLayers {
   // none; tokens: x is [..., C].
   Value* Scaled(const std::string& name, Value* x);
   Value* ScaledTokens(const std::string& name, Value* x);
-  // Normalises all channels and positions at once.
-  Value* MapNorm(const std::string& name, Value* x, double epsilon = 1e-5);
+  // Normalises all channels and positions of a group at once.
+  Value* MapNorm(const std::string& name, Value* x, double epsilon = 1e-5, int64_t groups = 1);
 
   // Pooling; a mean counts positions of the padding only if `counts_padding`.
   Value* MaxPool(Value* x, int64_t kernel, int64_t stride, int64_t pad);
@@ -94,8 +98,9 @@ class SizedLayers {
   void ClassifyMean(const std::string& name, Value* x, int64_t labels);
 
  private:
-  Value* Conv(const std::string& name, Value* x, int64_t stride, int64_t dilation,
-              const std::vector<int64_t>& pad);
+  Value* Conv(const std::string& name, Value* x, const Stride& window,
+              const std::vector<int64_t>& pad, Value* weight = nullptr);
+  std::vector<int64_t> Padding(const std::string& name, const Value* x, const Stride& window);
   Value* Pool(const char* op, Value* x, int64_t kernel, int64_t stride,
               const std::vector<int64_t>& pad, bool counts_padding);
 

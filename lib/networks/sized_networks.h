@@ -54,6 +54,16 @@ struct SizedResNetConfig {
 Program BuildSizedResNet(const SizedResNetConfig& config, const NetworkWeights& weights,
                          Diagnostics& diagnostics);
 
+struct ResNetV2Config {
+  bool standardised = false;  // BiT (Kolesnikov et al. 2020): weights are standardised
+  PictureInput picture;
+  int64_t labels = 0;
+};
+// ResNet whose norms come before the convolutions (He et al. 2016); they are group norms of 32 groups
+// unless there are statistics.
+Program BuildResNetV2(const ResNetV2Config& config, const NetworkWeights& weights,
+                      Diagnostics& diagnostics);
+
 struct BlockNetConfig {
   std::vector<int64_t> strides = {2, 2, 2, 2};  // of stages
   bool stem_pools = false;                      // maximum pooling follows the stem

@@ -92,6 +92,71 @@ class SizedResNet {
   Builder& b_;
 };
 
+class ResNetV2 {
+ public:
+  ResNetV2(SizedLayers& layers, const ResNetV2Config& config)
+      : config_(config), layers_(layers), b_(layers.b()) {}
+
+  Value* Map(Value* x) {
+    if (layers_.Has("stem.conv1")) {
+      x = Normed("stem.norm1", Conv("stem.conv1", x, 2));
+      x = Normed("stem.norm2", Conv("stem.conv2", x, 1));
+      x = Conv("stem.conv3", x, 1);
+    } else {
+      x = Conv("stem.conv", x, 2);
+    }
+    if (config_.standardised) {
+      // Zeros around the map take part in the maxima.
+      x = b_.Make("pad", {{"x", x},
+                          {"pad", Ints({0, 0, 0, 0, 1, 1, 1, 1})},
+                          {"mode", "constant"},
+                          {"constant_val", 0.0}});
+      x = layers_.MaxPool(x, 3, 2, 0);
+    } else {
+      x = layers_.MaxPool(x, 3, 2, 1);
+    }
+    for (int64_t stage = 0; stage == 0 || HasBlock(stage, 0); ++stage)
+      for (int64_t i = 0; i == 0 || HasBlock(stage, i); ++i)
+        x = Block(fmt::format("stages.{}.blocks.{}.", stage, i), x, stage > 0 && i == 0 ? 2 : 1);
+    return Normed("norm", x);
+  }
+
+ private:
+  bool HasBlock(int64_t stage, int64_t i) const {
+    return layers_.Has(fmt::format("stages.{}.blocks.{}.conv1", stage, i));
+  }
+  Value* Conv(const std::string& name, Value* x, int64_t stride) {
+    constexpr double kEpsilon = 1e-8;
+    return config_.standardised ? layers_.StandardConv(name, x, {.stride = stride}, kEpsilon, 1)
+                                : layers_.Conv(name, x, {.stride = stride});
+  }
+  Value* Normed(const std::string& name, Value* x) {
+    if (layers_.layers().Has(name + ".running_mean"))
+      return layers_.Norm(name, x, Activation::kRelu);
+    constexpr int64_t kGroups = 32;
+    return Activate(b_, Activation::kRelu, layers_.MapNorm(name, x, 1e-5, kGroups));
+  }
+  Value* Block(const std::string& name, Value* x, int64_t stride) {
+    const int last = layers_.Has(name + "conv3") ? 3 : 2, strided = last - 1;
+    Value *y = Normed(name + "norm1", x), *shortcut = x;
+    if (const std::string down = name + "downsample.conv"; layers_.Has(down)) {
+      // Deep stems go with averages.
+      const bool averages = layers_.Has("stem.conv1");
+      shortcut =
+          averages ? Conv(down, stride > 1 ? Halved(layers_, y) : y, 1) : Conv(down, y, stride);
+    }
+    for (int i = 1; i <= last; ++i) {
+      if (i > 1) y = Normed(fmt::format("{}norm{}", name, i), y);
+      y = Conv(fmt::format("{}conv{}", name, i), y, i == strided ? stride : 1);
+    }
+    return layers_.Add(y, shortcut);
+  }
+
+  const ResNetV2Config& config_;
+  SizedLayers& layers_;
+  Builder& b_;
+};
+
 class BlockNet {
  public:
   BlockNet(SizedLayers& layers, const BlockNetConfig& config)
@@ -165,6 +230,14 @@ Program BuildSizedResNet(const SizedResNetConfig& config, const NetworkWeights& 
   PictureNetwork net(weights, config.picture, diagnostics);
   SizedLayers layers(net);
   layers.ClassifyMean("fc", SizedResNet(layers, config).Map(net.pixels()), config.labels);
+  return net.Finish();
+}
+
+Program BuildResNetV2(const ResNetV2Config& config, const NetworkWeights& weights,
+                      Diagnostics& diagnostics) {
+  PictureNetwork net(weights, config.picture, diagnostics);
+  SizedLayers layers(net);
+  layers.ClassifyMean("head.fc", ResNetV2(layers, config).Map(net.pixels()), config.labels);
   return net.Finish();
 }
 

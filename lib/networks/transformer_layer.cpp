@@ -44,6 +44,11 @@ Value* NormedIf(Layers& layers, const std::string& name, Value* x, double epsilo
 
 }  // namespace
 
+Value* Normed(Layers& layers, const TransformerLayer& config, const std::string& name, Value* x) {
+  return config.rms_norms ? layers.RmsNorm(name, x, config.epsilon)
+                          : layers.LayerNorm(name, x, config.epsilon);
+}
+
 Value* Biased(Layers& layers, const std::string& name, Value* x, int64_t out) {
   Value* weight = layers.Needed(name + ".weight", {out, x->type.shape.back().constant()});
   layers.Needed(name + ".bias", {weight->type.shape[0].constant()});
@@ -111,9 +116,9 @@ Value* FeedForwardOf(Builder& b, Layers& layers, const TransformerLayer& config,
 Value* PreNormLayer(Builder& b, Layers& layers, const TransformerLayer& config,
                     const std::string& own, Value* x, const AttentionContext& context) {
   Value* y = SelfAttention(b, layers, config, own,
-                           layers.LayerNorm(own + "attention_norm", x, config.epsilon), context);
+                           Normed(layers, config, own + "attention_norm", x), context);
   x = Binary(b, "add", x, Scaled(b, layers, own + "attention_scale", y, config.width));
-  y = FeedForwardOf(b, layers, config, own, layers.LayerNorm(own + "norm", x, config.epsilon));
+  y = FeedForwardOf(b, layers, config, own, Normed(layers, config, own + "norm", x));
   return Binary(b, "add", x, Scaled(b, layers, own + "scale", y, config.width));
 }
 

@@ -15,8 +15,9 @@ namespace mlc::networks {
 struct TransformerLayer {
   int64_t width = 0, heads = 0, feed_forward = 0;
   Activation activation = Activation::kGelu;
-  double epsilon = 1e-6;  // of the norms
-  bool gated = false;     // feed-forward networks have gate and up projections
+  double epsilon = 1e-6;   // of the norms
+  bool rms_norms = false;  // the norms do not subtract the mean
+  bool gated = false;      // feed-forward networks have gate and up projections
   // Biases that the projections must have.
   bool query_bias = true, key_bias = true, value_bias = true, output_bias = true, up_bias = true;
 };
@@ -58,6 +59,8 @@ struct Projections {
 Projections Projected(Builder& b, Layers& layers, const TransformerLayer& config,
                       const std::string& own, Value* x);
 
+// The norm `name` of x, of the kind that `config` says.
+Value* Normed(Layers& layers, const TransformerLayer& config, const std::string& name, Value* x);
 // Layers::Linear with a bias that must be there. `out` -1: any number of rows.
 Value* Biased(Layers& layers, const std::string& name, Value* x, int64_t out);
 

@@ -77,7 +77,7 @@ class VisionModel {
         return Activate(b_, config_.pooler_activation,
                         Biased(layers_, "vision.pooler", First(), -1));
       case Pooler::kMean:
-        return layers_.LayerNorm("vision.pooler_norm", MeanOfPatches(), vision().layer.epsilon);
+        return Normed(layers_, vision().layer, "vision.pooler_norm", MeanOfPatches());
       case Pooler::kPatches:
         return MeanOfPatches();
       case Pooler::kAttention:
@@ -111,7 +111,7 @@ class VisionModel {
       return PartOf(name, x, parts, apart ? std::max<int64_t>(index - 1, 0) : index);
     };
     Value* probe = layers_.Needed(own + "probe", {1, 1, w});
-    Value* patches = PatchTokens(b_, vision(), hidden_);
+    Value* patches = config_.pools_all ? hidden_ : PatchTokens(b_, vision(), hidden_);
     const double scale = 1 / std::sqrt(static_cast<double>(w / layer.heads));
     AttentionParts parts{.q = Binary(b_, "mul", Heads(b_, part(probe, 0), layer.heads), scale),
                          .k = Heads(b_, part(patches, 1), layer.heads),

@@ -61,6 +61,7 @@ struct VisionModelConfig {
     kAttention,    // a query that attends to all patches: vision.head (SigLIP)
   } pooler = Pooler::kNone;
   Activation pooler_activation = Activation::kTanh;  // kDense
+  bool pools_all = false;  // kAttention: to tokens before the patches, too
   enum class Features : uint8_t {
     kFirst,         // the first token
     kFirstAndMean,  // the first token, then the mean of the patches

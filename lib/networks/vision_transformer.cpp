@@ -265,7 +265,7 @@ std::vector<Value*> VisionTower(Builder& b, Layers& layers, const VisionConfig& 
 }
 
 Value* VisionNorm(Layers& layers, const VisionConfig& config, Value* x) {
-  return layers.LayerNorm("vision.norm", x, config.layer.epsilon);
+  return Normed(layers, config.layer, "vision.norm", x);
 }
 
 Value* PatchTokens(Builder& b, const VisionConfig& config, Value* x) {

@@ -42,6 +42,9 @@ ROWS = [  # architecture, model_args, size of pictures; the rest of the argument
     ("efficientvit_l1", {"widths": [8, 8, 16, 32, 32], "head_widths": [32, 48], "depths": [1, 1, 1, 1, 1], "head_dim": 16}, 64),
     ("tiny_vit_5m_224", {"embed_dims": [16, 16, 32, 40], "depths": [1, 1, 2, 1], "num_heads": [1, 1, 2, 5], "window_sizes": [7, 7, 4, 2]}, 80),
     ("hgnetv2_b0", {}, 64), ("hgnetv2_b4", {}, 64), ("test_convnext3", {}, 64),
+    ("test_vit3", {}, 160), ("test_vit4", {}, 160), ("tinynet_e", {}, 64), ("efficientnet_es", {}, 64), ("spnasnet_100", {}, 64),
+    ("mobilenetv3_rw", {}, 64), ("fbnetc_100", {"bn_eps": 0.001}, 64), ("resnetv2_18d", {}, 64), ("resnetv2_50", {"width_factor": 0.25}, 64),
+    ("resnetv2_50d_gn", {}, 64),
     ("test_mambaout", {}, 96), ("mambaout_femto", {"dims": [16, 24, 32, 48], "depths": [1, 1, 2, 1]}, 64),
 ]
 LABELS = 7
