@@ -37,12 +37,20 @@ class Dla {
     return x;
   }
 
+  // Whether the halves of a tree are trees, too; the innermost have roots.
+  bool HasTrees(std::string name) const {
+    constexpr int kMaxLevels = 8;
+    for (int i = 0; i < kMaxLevels; ++i)
+      if (name += ".tree1"; layers_.Has(name + ".root.conv")) return true;
+    return false;
+  }
+
   // The root of a tree joins the outputs of both halves and the children.
   Value* Tree(const std::string& name, Value* x, int64_t stride, std::vector<Value*>& children,
               bool keeps_input) {
     Value* bottom = stride > 1 ? layers_.MaxPool(x, stride, stride, 0) : x;
     if (keeps_input) children.push_back(bottom);
-    if (!layers_.Has(name + ".root.conv")) {
+    if (HasTrees(name)) {
       std::vector<Value*> own;
       x = Tree(name + ".tree1", x, stride, own, false);
       children.push_back(x);

@@ -85,6 +85,7 @@ class MetaFormer {
 
 Program BuildMetaFormer(const MetaFormerConfig& config, const NetworkWeights& weights,
                         Diagnostics& diagnostics) {
+  CheckPositive({{"dimensions of a head", config.head}});
   PictureNetwork net(weights, config.picture, diagnostics);
   SizedLayers layers(net);
   MetaFormer former(layers, config);

@@ -52,6 +52,7 @@ class NormFreeNet {
   Value* Conv(const std::string& name, Value* x, int64_t stride) {
     constexpr double kEpsilon = 1e-5;
     const Dims sizes = layers_.layers().Sizes(name + ".weight", 4);
+    layers_.layers().Needed(name + ".gain", {sizes[0], 1, 1, 1});
     const double inputs = static_cast<double>(sizes[1] * sizes[2] * sizes[3]);
     return layers_.StandardConv(
         name, x, {.stride = stride, .padding = config_.padding}, kEpsilon,

@@ -1,5 +1,7 @@
 // EfficientViT, TinyViT and HGNetV2.
 
+#include <algorithm>
+
 #include "lib/ir/arithmetic.h"
 #include "lib/networks/sized_layers.h"
 #include "lib/networks/sized_networks.h"
@@ -257,6 +259,11 @@ Program BuildTinyVit(const TinyVitConfig& config, const NetworkWeights& weights,
   if (config.heads.size() != config.windows.size())
     throw Error("bad-file", "{} stages have heads, but {} have windows", config.heads.size(),
                 config.windows.size());
+  constexpr int64_t kMaxWindow = 64;
+  if (std::ranges::max(config.windows) > kMaxWindow)
+    throw Error("resource-limit", "windows have up to {0} x {0} places",
+                std::ranges::max(config.windows))
+        .Expected("at most {0} x {0}", kMaxWindow);
   PictureNetwork net(weights, config.picture, diagnostics);
   SizedLayers layers(net);
   TinyVit network(layers, config);

@@ -170,7 +170,12 @@ def test_refused(folder):
             ("fastvit_t8", {"layers": [1]}, {}, "layers"), ("fastvit_t8", {"embed_dims": [0, 1, 2, 3]}, {}, "width"),
             ("fastvit_t8", {"mlp_ratios": [1e9] * 4}, {}, "ratio"), ("fastvit_t8", {"token_mixers": ["pool"] * 4}, {}, "token_mixers"),
             ("fastvit_sa12", {"embed_dims": [8, 8, 8, 8]}, {}, "32"), ("fastvit_t8", {"repmixer_kernel_size": 2}, {}, "odd"),
-            ("mobilenetv4_conv_small", {"aa_layer": "avg"}, {}, "aa_layer"))):
+            ("mobilenetv4_conv_small", {"aa_layer": "avg"}, {}, "aa_layer"), ("caformer_s18", {"head_dim": 0}, {}, "head"),
+            ("tiny_vit_5m_224", {"window_sizes": [7]}, {}, "windows"), ("tiny_vit_5m_224", {"window_sizes": [10**9] * 4}, {}, "64"),
+            ("levit_128s", {"num_heads": []}, {}, "heads"), ("levit_128s", {"key_dim": 0}, {}, "key"), ("efficientvit_b0", {"head_dim": 0}, {}, "head"),
+            ("pvt_v2_b0", {"num_heads": [0]}, {}, "heads"), ("regnetz_d8", {"strides": [1]}, {}, "strides"), ("dla34", {}, {}, "base_layer.0.weight"),
+            ("repvgg_a0", {}, {}, "stem.conv_kxk.conv.weight"), ("nfnet_f0", {"act_layer": "sigmoid"}, {}, "act_layer"),
+            ("inception_v3", {"aux_logits": True}, {}, "aux_logits"), ("hrnet_w18", {}, {}, "conv1.weight"))):
         config = {"architecture": architecture, "model_args": arguments} | others
         model = write(folder / f"{number}", config, {"a": np.zeros(1, "f4")})
         result = run("compile", model, "-o", folder / "no.mlpackage")
