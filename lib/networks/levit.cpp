@@ -90,7 +90,7 @@ Program BuildLevit(const LevitConfig& config, const NetworkWeights& weights,
                    Diagnostics& diagnostics) {
   CheckPositive("heads", config.heads);
   CheckPositive({{"dimensions of a key", config.key}});
-  CheckPositive("dimensions of keys", config.keys);
+  if (!config.keys.empty()) CheckPositive("dimensions of keys", config.keys);
   if (!config.keys.empty() && config.keys.size() != config.heads.size())
     throw Error("bad-file", "{} stages have heads, but {} have sizes of keys", config.heads.size(),
                 config.keys.size());
