@@ -258,4 +258,10 @@ std::string Config::Json(const std::string& key) const {
   return Get(*this, object_, key).dump(-1, ' ', true);
 }
 
+void Config::Refuse(const std::string& key, const std::string& expected) const {
+  throw Error("unsupported-architecture", "\"{}\" is {}", KeyPath(key), Json(key))
+      .At({file_, fmt::format("key \"{}\"", KeyPath(key))})
+      .Expected(expected);
+}
+
 }  // namespace mlc::safetensors

@@ -62,6 +62,8 @@ class Config {
   const std::string& file() const { return file_; }
   // Returns a member's name for error messages: "rope_scaling.factor".
   std::string KeyPath(const std::string& key) const { return path_ + key; }
+  // Throws Error "unsupported-architecture", which shows the member and what was expected.
+  [[noreturn]] void Refuse(const std::string& key, const std::string& expected) const;
 
  private:
   std::shared_ptr<const void>

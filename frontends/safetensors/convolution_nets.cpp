@@ -137,7 +137,7 @@ Program ImportResNet(const PictureFolder& from) {
 Program ImportRegNet(const PictureFolder& from) {
   const Config& json = from.json();
   const std::string type = json.Text("layer_type");
-  if (type != "x" && type != "y") from.Refuse(json, "layer_type", "x or y");
+  if (type != "x" && type != "y") json.Refuse("layer_type", "x or y");
   networks::ResidualConfig config;
   config.stem = networks::ResidualConfig::Stem::kThree;
   config.stem_widths = {json.Int("embedding_size")};
@@ -189,7 +189,7 @@ Program ImportDinoConvNext(const PictureFolder& from) {
   networks::ConvNextConfig config = ReadConvNext(from);
   config.epsilon = config.final_epsilon;
   config.tokens = true;
-  if (from.HasHead(kClassification)) from.Refuse(from.json(), "architectures", "...Model");
+  if (from.HasHead(kClassification)) from.json().Refuse("architectures", "...Model");
   return BuiltFrom(from, {"model.", ""}, Names(kDinoConvNextNames), config,
                    networks::BuildConvNext);
 }
@@ -205,8 +205,7 @@ Program ImportMobileNetV1(const PictureFolder& from) {
   const int64_t least = AtLeastOne("min_depth", json.Int("min_depth"));
   auto width = [&](int64_t depth) {
     const double scaled = static_cast<double>(depth) * multiplier;
-    if (!(scaled >= 0 && scaled <= INT32_MAX))
-      from.Refuse(json, "depth_multiplier", "a positive number");
+    if (!(scaled >= 0 && scaled <= INT32_MAX)) json.Refuse("depth_multiplier", "a positive number");
     return std::max(static_cast<int64_t>(scaled), least);
   };
   const auto padding =
@@ -327,7 +326,7 @@ Program ImportEfficientNet(const PictureFolder& from) {
                                           .picture = from.Picture()};
   config.pools_maximum = json.Text("pooling_type") == "max";
   if (!config.pools_maximum && json.Text("pooling_type") != "mean")
-    from.Refuse(json, "pooling_type", "mean or max");
+    json.Refuse("pooling_type", "mean or max");
   config.labels = from.HasHead(kClassification) ? from.Labels() : 0;
   const std::vector<int64_t> in = json.Ints("in_channels"), out = json.Ints("out_channels"),
                              kernels = json.Ints("kernel_sizes"), strides = json.Ints("strides"),
@@ -342,12 +341,12 @@ Program ImportEfficientNet(const PictureFolder& from) {
   networks::CheckPositive("expand_ratios", ratios);
   for (const auto* list : {&out, &kernels, &strides, &repeats, &ratios})
     if (list->size() != in.size())
-      from.Refuse(json, "in_channels", "lists of the same length for all stages");
+      json.Refuse("in_channels", "lists of the same length for all stages");
   for (size_t stage = 0; stage < in.size(); ++stage) {
     const double blocks =
         std::ceil(json.Number("depth_coefficient") * static_cast<double>(repeats[stage]));
     if (!(blocks >= 1 && blocks <= static_cast<double>(networks::kMaxLayers)))
-      from.Refuse(json, "depth_coefficient", "at most 1024 blocks in each stage");
+      json.Refuse("depth_coefficient", "at most 1024 blocks in each stage");
     for (int64_t i = 0; i < static_cast<int64_t>(blocks); ++i) {
       const int64_t width_in = width(i == 0 ? in[stage] : out[stage]);
       networks::InvertedBlock block{.depthwise_kernel = kernels[stage],

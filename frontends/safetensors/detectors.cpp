@@ -65,7 +65,7 @@ Program ImportDetr(const PictureFolder& from) {
   if (json.kind("backbone_config") == Config::Kind::kObject &&
       json.Object("backbone_config").Text("model_type", "resnet") != "timm_backbone") {
     const Config inner = json.Object("backbone_config").WithDefaults(kResNetDefaults);
-    if (inner.Text("model_type", "resnet") != "resnet") from.Refuse(inner, "model_type", "resnet");
+    if (inner.Text("model_type", "resnet") != "resnet") inner.Refuse("model_type", "resnet");
     config.backbone = ReadResNet(inner);
     AddBackbone(names, ResNetNames(), kModules);
   } else {
@@ -76,16 +76,16 @@ Program ImportDetr(const PictureFolder& from) {
       where = json.Object("backbone_config");
     const auto backbone = TimmResNet(where.Text(key, "resnet50"));
     if (!backbone || backbone->stem != networks::ResidualConfig::Stem::kSeven)
-      from.Refuse(where, key, "a ResNet of timm, such as resnet50");
+      where.Refuse(key, "a ResNet of timm, such as resnet50");
     config.backbone = *backbone;
     constexpr std::string_view kTimmModules[] = {"backbone.conv_encoder.model.", "backbone.model.",
                                                  "backbone.conv_encoder.model._backbone.",
                                                  "backbone.model._backbone."};
     AddBackbone(names, TimmResNetNames(), kTimmModules);
   }
-  if (json.Bool("dilation", false)) from.Refuse(json, "dilation", "false");
+  if (json.Bool("dilation", false)) json.Refuse("dilation", "false");
   if (json.Text("position_embedding_type") != "sine")
-    from.Refuse(json, "position_embedding_type", "sine");
+    json.Refuse("position_embedding_type", "sine");
   config.backbone.picture = from.Picture();
   config.width = json.Int("d_model");
   config.queries = json.Int("num_queries");
@@ -191,7 +191,7 @@ networks::FineBoxes ReadFine(const PictureFolder& from, const Config& backbone) 
   fine.reach = json.Number("up");
   const double blocks = 3 * json.Number("depth_mult");
   if (!(blocks >= 0.5 && blocks <= networks::kMaxLayers))
-    from.Refuse(json, "depth_mult", "a small positive number");
+    json.Refuse("depth_mult", "a small positive number");
   fine.blocks = static_cast<int64_t>(std::nearbyint(blocks));
   fine.likeliest = json.Int("top_prob_values");
   fine.quality_width = json.Int("lqe_hidden_dim");
@@ -199,23 +199,23 @@ networks::FineBoxes ReadFine(const PictureFolder& from, const Config& backbone) 
   const std::vector<int64_t> widths = json.Ints("decoder_in_channels");
   fine.projects_maps = widths.empty() || widths.back() != json.Int("d_model");
   const int64_t last = json.Int("decoder_layers") - 1, read = json.Int("eval_idx");
-  if (read != -1 && read != last) from.Refuse(json, "eval_idx", fmt::format("-1 or {}", last));
+  if (read != -1 && read != last) json.Refuse("eval_idx", fmt::format("-1 or {}", last));
   return fine;
 }
 
 Program ImportRtDetr(const PictureFolder& from) {
   const Config& json = from.json();
   const bool second = from.folder().model_type() == "rt_detr_v2";
-  if (!from.HasHead(kObjects)) from.Refuse(json, "architectures", fmt::format("...{}", kObjects));
+  if (!from.HasHead(kObjects)) json.Refuse("architectures", fmt::format("...{}", kObjects));
   const bool fine = from.folder().model_type() == "d_fine";
   Config inner = Config::Parse("{}", json.file());
   if (json.kind("backbone_config") == Config::Kind::kObject) inner = json.Object("backbone_config");
   const std::string backbone = fine ? "hgnet_v2" : "rt_detr_resnet";
-  if (inner.Text("model_type", backbone) != backbone) from.Refuse(inner, "model_type", backbone);
+  if (inner.Text("model_type", backbone) != backbone) inner.Refuse("model_type", backbone);
   // These fail in transformers, too.
-  if (json.Bool("learn_initial_query")) from.Refuse(json, "learn_initial_query", "false");
-  if (json.has("eval_size")) from.Refuse(json, "eval_size", "null");
-  if (json.Text("decoder_method") != "default") from.Refuse(json, "decoder_method", "default");
+  if (json.Bool("learn_initial_query")) json.Refuse("learn_initial_query", "false");
+  if (json.has("eval_size")) json.Refuse("eval_size", "null");
+  if (json.Text("decoder_method") != "default") json.Refuse("decoder_method", "default");
   networks::RtDetrConfig config;
   if (fine) {
     config.fine = ReadFine(from, inner);
@@ -226,7 +226,7 @@ Program ImportRtDetr(const PictureFolder& from) {
   (fine ? config.fine->backbone.picture : config.backbone.picture) = from.Picture();
   config.levels = static_cast<int64_t>(json.Ints("encoder_in_channels").size());
   if (json.Int("num_feature_levels") != config.levels)
-    from.Refuse(json, "num_feature_levels", std::to_string(config.levels));
+    json.Refuse("num_feature_levels", std::to_string(config.levels));
   config.encoder_width = json.Int("encoder_hidden_dim");
   config.width = json.Int("d_model");
   config.queries = json.Int("num_queries");

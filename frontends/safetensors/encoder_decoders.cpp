@@ -89,8 +89,7 @@ constexpr SequenceHeadRow kSequenceHeads[] = {
     {"Model", SequenceHead::kHidden, "feature-extraction"},
 };
 
-// What Florence-2 was trained to read in the place of a task (transformers'
-// models/florence2/processing_florence2.py).
+// The prompts of Florence-2's tasks (transformers' models/florence2/processing_florence2.py).
 constexpr std::string_view kFlorenceTasks = R"({"task_prompts": {
     "<OCR>": "What is the text in the image?",
     "<OCR_WITH_REGION>": "What is the text in the image, with regions?",
@@ -251,11 +250,6 @@ class SequenceImporter {
 
   static constexpr const char* kOutputName = "output.weight";
 
-  [[noreturn]] void Refuse(const std::string& key, const std::string& expected) const {
-    throw Error("unsupported-architecture", "\"{}\" is {}", json_.KeyPath(key), json_.Json(key))
-        .At({json_.file(), fmt::format("key \"{}\"", json_.KeyPath(key))})
-        .Expected(expected);
-  }
   bool Has(SequenceHead head) const {
     switch (head) {
       case SequenceHead::kTokens:
@@ -279,7 +273,7 @@ class SequenceImporter {
       }
       known += fmt::format("{}...{}", known.empty() ? "" : ", ", row.suffix);
     }
-    if (!head_) Refuse("architectures", known);
+    if (!head_) json_.Refuse("architectures", known);
     config_.head = head_->head;
     if (config_.head == SequenceHead::kSequence || config_.head == SequenceHead::kSpans) {
       config_.wraps = row_.wraps;
@@ -296,7 +290,7 @@ class SequenceImporter {
   }
   int32_t TokenAt(const std::string& key) const {
     const int64_t token = json_.Int(key);
-    if (token < 0 || token > INT32_MAX) Refuse(key, "a token");
+    if (token < 0 || token > INT32_MAX) json_.Refuse(key, "a token");
     return static_cast<int32_t>(token);
   }
 
@@ -391,7 +385,7 @@ class SequenceImporter {
     config_.stem_taps = json_.Ints("conv_kernel_sizes");
     const auto convolutions = static_cast<int64_t>(config_.stem_taps.size());
     if (json_.Int("num_conv_layers") != convolutions)
-      Refuse("num_conv_layers", std::to_string(convolutions));
+      json_.Refuse("num_conv_layers", std::to_string(convolutions));
   }
 
   void ReadWhisper(std::vector<fs::path>* read) {
@@ -463,7 +457,7 @@ class SequenceImporter {
       throw Error("unsupported-architecture", "\"rope_type\" is \"{}\"", rope.Text("rope_type"))
           .At({json_.file(), "key \"rope_parameters\""})
           .Expected("\"default\"");
-    if (json_.has("rope_scaling")) Refuse("rope_scaling", "none");
+    if (json_.has("rope_scaling")) json_.Refuse("rope_scaling", "none");
     config_.rotary_theta = rope.Number("rope_theta", json_.Number("rope_theta"));
     const double part = rope.Number("partial_rotary_factor", json_.Number("partial_rotary_factor"));
     if (config_.decoder.heads < 1 || !(part > 0 && part <= 1)) return;  // rejected by the builder
@@ -530,11 +524,6 @@ class SequenceImporter {
                                strides = vision.Ints("patch_stride"),
                                paddings = vision.Ints("patch_padding");
     const std::vector<bool> norms = vision.Bools("patch_prenorm");
-    auto refuse = [&](const char* key, const char* expected) {
-      throw Error("bad-file", "\"{}\" is {}", vision.KeyPath(key), vision.Json(key))
-          .At({json_.file(), fmt::format("key \"{}\"", vision.KeyPath(key))})
-          .Expected(expected);
-    };
     for (const auto& [key, size] : {std::pair{"depths", depths.size()},
                                     {"num_heads", heads.size()},
                                     {"num_groups", groups.size()},
@@ -542,9 +531,9 @@ class SequenceImporter {
                                     {"patch_stride", strides.size()},
                                     {"patch_padding", paddings.size()},
                                     {"patch_prenorm", norms.size()}})
-      if (size != widths.size()) refuse(key, "as many members as \"embed_dim\" has");
+      if (size != widths.size()) vision.Refuse(key, "as many members as \"embed_dim\" has");
     for (size_t i = 0; i < widths.size(); ++i) {
-      if (paddings[i] != kernels[i] / 2) refuse("patch_padding", "half of \"patch_size\"");
+      if (paddings[i] != kernels[i] / 2) vision.Refuse("patch_padding", "half of \"patch_size\"");
       tower.stages.push_back({.depth = depths[i],
                               .width = widths[i],
                               .heads = heads[i],
@@ -562,7 +551,8 @@ class SequenceImporter {
                              {"number of channels of a picture", picture_.channels}});
     const int64_t width = vision.Int("projection_dim"),
                   positions = vision.Int("max_position_embeddings");
-    if (width != config_.encoder.width) refuse("projection_dim", "the width of the language model");
+    if (width != config_.encoder.width)
+      vision.Refuse("projection_dim", "the width of the language model");
     config_.picture_token = TokenAt("image_token_id");
     tokens_of_picture_ = 1;
     networks::GridSize map = picture_.size;

@@ -69,23 +69,17 @@ class Importer {
       if (json_.has(key)) return key;
     return *keys.begin();
   }
-  [[noreturn]] void Refuse(const std::string& key, const std::string& expected) const {
-    throw Error("unsupported-architecture", "\"{}\" is {}", json_.KeyPath(key), json_.Json(key))
-        .At({json_.file(), fmt::format("key \"{}\"", json_.KeyPath(key))})
-        .Expected(expected);
-  }
-
   Head HeadOf() const {
     const std::string architecture = folder_.architecture();
     if (!row_.only.empty() && !architecture.empty() && architecture != row_.only)
-      Refuse("architectures", fmt::format("{}, the encoder without a head", row_.only));
+      json_.Refuse("architectures", fmt::format("{}, the encoder without a head", row_.only));
     std::vector<std::string> known;
     for (const HeadRow& row : kHeads) {
       if (architecture.ends_with(row.suffix)) return row.head;
       known.push_back("..." + std::string(row.suffix));
     }
     if (architecture.empty()) return Head::kHidden;
-    Refuse("architectures", fmt::format("{}", fmt::join(known, ", ")));
+    json_.Refuse("architectures", fmt::format("{}", fmt::join(known, ", ")));
   }
 
   void ReadConfig() {
@@ -115,7 +109,7 @@ class Importer {
     config_.lm_activation = row_.gelu_before_lm ? networks::Activation::kGelu : config_.activation;
     if (row_.shared_layers) groups_ = json_.Int("num_hidden_groups", 1);
     if (groups_ < 1 || groups_ > std::max<int64_t>(config_.layers, 1))
-      Refuse("num_hidden_groups", "1 to the number of layers");
+      json_.Refuse("num_hidden_groups", "1 to the number of layers");
     if (flags.relative == Relative::kBias || flags.relative == Relative::kOwnBias) {
       config_.buckets = json_.Int("relative_attention_num_buckets");
       config_.max_distance = json_.Int("relative_attention_max_distance", config_.max_distance);
@@ -130,7 +124,7 @@ class Importer {
     if (key == "activation_function" && config_.gated) {
       // GPT-2's configuration combines the gate and the activation in one value.
       const std::string kind = json_.Text(key);
-      if (kind != "swiglu" && kind != "geglu") Refuse(key, "swiglu, geglu");
+      if (kind != "swiglu" && kind != "geglu") json_.Refuse(key, "swiglu, geglu");
       config_.activation =
           kind == "swiglu" ? networks::Activation::kSilu : networks::Activation::kGelu;
       return;
@@ -139,7 +133,8 @@ class Importer {
       // T5's configuration also combines them (transformers' configuration_t5.py).
       const std::string kind = json_.Text("feed_forward_proj");
       config_.gated = kind.starts_with("gated-");
-      if (kind != "relu" && kind != "gated-gelu") Refuse("feed_forward_proj", "relu, gated-gelu");
+      if (kind != "relu" && kind != "gated-gelu")
+        json_.Refuse("feed_forward_proj", "relu, gated-gelu");
       config_.activation =
           config_.gated ? networks::Activation::kGeluTanh : networks::Activation::kRelu;
       return;
@@ -159,7 +154,7 @@ class Importer {
            {std::pair("full_attention", &rotary.base), {"sliding_attention", &rotary.local_base}}) {
         if (!all.has(key)) continue;
         if (all.Object(key).Text("rope_type", "default") != "default")
-          Refuse("rope_parameters", "the type \"default\"");
+          json_.Refuse("rope_parameters", "the type \"default\"");
         *base = all.Object(key).Number("rope_theta", *base);
       }
     }
@@ -179,22 +174,22 @@ class Importer {
   void CheckLayers(const std::vector<std::string>& types) const {
     for (size_t layer = 0; layer < types.size(); ++layer)
       if ((types[layer] == "sliding_attention") != config_.local(static_cast<int64_t>(layer)))
-        Refuse("layer_types", "the pattern of the architecture");
+        json_.Refuse("layer_types", "the pattern of the architecture");
   }
 
   // Refuses keys that change the network in ways that are not supported.
   void RefuseOthers() const {
     if (json_.Text("position_embedding_type", "absolute") != "absolute")
-      Refuse("position_embedding_type", "absolute");
+      json_.Refuse("position_embedding_type", "absolute");
     for (const char* key : {"is_decoder", "prenorm", "use_rms_norm", "causal", "parallel_block",
                             "rotary_emb_interleaved"})
-      if (json_.Bool(key, false)) Refuse(key, "false");
-    if (json_.has("rope_scaling")) Refuse("rope_scaling", "none");
+      if (json_.Bool(key, false)) json_.Refuse(key, "false");
+    if (json_.has("rope_scaling")) json_.Refuse("rope_scaling", "none");
     for (const char* key :
          {"rotary_scaling_factor", "num_experts", "conv_kernel_size", "attn_logit_softcapping"})
-      if (json_.Number(key, 0) > 0) Refuse(key, "0, or none");
+      if (json_.Number(key, 0) > 0) json_.Refuse(key, "0, or none");
     for (const char* key : {"rotary_emb_fraction", "inner_group_num"})
-      if (json_.Number(key, 1) != 1) Refuse(key, "1");
+      if (json_.Number(key, 1) != 1) json_.Refuse(key, "1");
   }
 
   // Reads the modules that sentence-transformers applies after the model (its models/Pooling.py and
@@ -263,7 +258,7 @@ class Importer {
     if (!json_.Bool("position_biased_input", true))
       config_.positions = networks::EncoderConfig::Positions::kNone;
     if (json_.Int("embedding_size", config_.width) != config_.width)
-      Refuse("embedding_size", std::to_string(config_.width));
+      json_.Refuse("embedding_size", std::to_string(config_.width));
     if (json_.has("pooler_hidden_act")) config_.pooling = ActivationOf(json_, "pooler_hidden_act");
     if (!json_.Bool("relative_attention", false)) {
       config_.relative = Relative::kNone;
@@ -276,7 +271,7 @@ class Importer {
     for (const std::string& kind : Kinds()) {
       config_.position_keys |= kind == "c2p";
       config_.position_queries |= kind == "p2c";
-      if (kind != "c2p" && kind != "p2c") Refuse("pos_att_type", "c2p, p2c");
+      if (kind != "c2p" && kind != "p2c") json_.Refuse("pos_att_type", "c2p, p2c");
     }
     config_.relative_norm =
         json_.Text("norm_rel_ebd", "none").find("layer_norm") != std::string::npos;

@@ -118,12 +118,6 @@ class ProcessorReader {
   void Say(fmt::format_string<T...> format, T&&... arguments) {
     steps_.push_back(fmt::format(format, std::forward<T>(arguments)...));
   }
-  [[noreturn]] void Refuse(const std::string& key, const std::string& expected) const {
-    throw Error("unsupported-architecture", "\"{}\" is {}", config_.KeyPath(key), config_.Json(key))
-        .At({config_.file(), fmt::format("key \"{}\"", config_.KeyPath(key))})
-        .Expected(expected);
-  }
-
   int64_t Pixels(const Config& config, const std::string& key) const {
     constexpr int64_t kMaxPixels = 1 << 14;
     const int64_t pixels = config.Int(key);
@@ -154,7 +148,7 @@ class ProcessorReader {
   GridSize SizeOf(const std::string& key) const {
     if (config_.kind(key) == Config::Kind::kList) {
       const std::vector<int64_t> both = config_.Ints(key);
-      if (both.size() != 2 || both[0] < 1 || both[1] < 1) Refuse(key, "[height, width]");
+      if (both.size() != 2 || both[0] < 1 || both[1] < 1) config_.Refuse(key, "[height, width]");
       return {both[0], both[1]};
     }
     if (config_.kind(key) != Config::Kind::kObject) {
@@ -174,7 +168,7 @@ class ProcessorReader {
     if (config_.kind(key) == Config::Kind::kNumber || config_.kind(key) == Config::Kind::kInt)
       return {config_.Number(key)};
     const std::vector<double> numbers = config_.Numbers(key);
-    if (numbers.size() != 1 && numbers.size() != 3) Refuse(key, "one number, or three");
+    if (numbers.size() != 1 && numbers.size() != 3) config_.Refuse(key, "one number, or three");
     return numbers;
   }
 
@@ -189,7 +183,7 @@ class ProcessorReader {
       deviation = Channels("image_std");
     }
     for (double number : deviation)
-      if (number == 0) Refuse("image_std", "numbers other than 0");
+      if (number == 0) config_.Refuse("image_std", "numbers other than 0");
     const double shift = config_.Bool("rescale_offset", false) ? 1 : 0;
     made_.image.scale.clear();
     made_.image.bias.clear();
@@ -201,7 +195,7 @@ class ProcessorReader {
       const double scale = factor / of(deviation, c),
                    bias = -(of(mean, c) + shift) / of(deviation, c);
       if (!std::isfinite(static_cast<float>(scale)) || !std::isfinite(static_cast<float>(bias)))
-        Refuse("image_std", "numbers that pixels can be divided by");
+        config_.Refuse("image_std", "numbers that pixels can be divided by");
       made_.image.scale.push_back(static_cast<float>(scale));
       made_.image.bias.push_back(static_cast<float>(bias));
     }
@@ -212,7 +206,7 @@ class ProcessorReader {
                                            "bicubic",           "box",     "Hamming"};
     const int64_t filter = config_.Int("resample", 2);
     if (filter < 0 || filter >= std::ssize(kNames))
-      Refuse("resample", "0 to 5, a filter of Pillow");
+      config_.Refuse("resample", "0 to 5, a filter of Pillow");
     return std::string(kNames[filter]);
   }
 
@@ -259,7 +253,7 @@ class ProcessorReader {
     int64_t side = given.height;
     if (crops_part_) {
       const double part = config_.Number("crop_pct");
-      if (!(part > 0 && part <= 1)) Refuse("crop_pct", "more than 0 and at most 1");
+      if (!(part > 0 && part <= 1)) config_.Refuse("crop_pct", "more than 0 and at most 1");
       side = static_cast<int64_t>(static_cast<double>(side) / part);
     }
     const std::string limit = size.has("longest_edge") ? fmt::format(", and the longer at most {}",

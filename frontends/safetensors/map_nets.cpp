@@ -138,8 +138,8 @@ Program ImportSegformer(const PictureFolder& from) {
     config.decoder = json.Int("decoder_hidden_size");
   else
     config.epsilon = json.Number("layer_norm_eps");
-  if (!json.Bool("reshape_last_stage", true)) from.Refuse(json, "reshape_last_stage", "true");
-  if (json.Bool("linear_attention", false)) from.Refuse(json, "linear_attention", "false");
+  if (!json.Bool("reshape_last_stage", true)) json.Refuse("reshape_last_stage", "true");
+  if (json.Bool("linear_attention", false)) json.Refuse("linear_attention", "false");
   switch (segments ? from.HeadOf({kClasses, kSegments}) : from.HeadOf({kClasses})) {
     case 0:
       config.head = Head::kClasses;
@@ -154,7 +154,7 @@ Program ImportSegformer(const PictureFolder& from) {
   // Lists may be longer than the number of stages.
   const int64_t stages = json.Int("num_encoder_blocks");
   if (stages < 1 || stages > static_cast<int64_t>(config.depths.size()))
-    from.Refuse(json, "num_encoder_blocks", "1 to the number of depths");
+    json.Refuse("num_encoder_blocks", "1 to the number of depths");
   auto shorten = [&](auto& list) {
     while (static_cast<int64_t>(list.size()) > stages) list.pop_back();
   };
@@ -181,11 +181,11 @@ Program ImportLevit(const PictureFolder& from) {
   networks::CheckPositive("depths", depths);
   constexpr size_t kMostStages = 3;
   if (depths.empty() || depths.size() > kMostStages || config.keys.size() != depths.size())
-    from.Refuse(json, "depths", "at most three stages, each with a number of key_dim");
+    json.Refuse("depths", "at most three stages, each with a number of key_dim");
   for (int64_t ratio : json.Ints("mlp_ratio"))
-    if (ratio < 1) from.Refuse(json, "mlp_ratio", "numbers of 1 or more");
+    if (ratio < 1) json.Refuse("mlp_ratio", "numbers of 1 or more");
   for (auto [key, usual] : {std::pair("stride", 2), {"padding", 1}, {"kernel_size", 3}})
-    if (json.Int(key) != usual) from.Refuse(json, key, std::to_string(usual));
+    if (json.Int(key) != usual) json.Refuse(key, std::to_string(usual));
   config.key = config.keys[0];
   config.labels =
       from.HeadOf({kClasses, "ForImageClassificationWithTeacher"}) >= 0 ? from.Labels() : 0;
@@ -240,7 +240,7 @@ Program ImportSwiftFormer(const PictureFolder& from) {
   config.labels = from.HasHead(kClasses) ? from.Labels() : 0;
   const size_t stages = std::min<size_t>(config.depths.size(), networks::kMaxLayers);
   if (config.widths.size() != config.depths.size() || config.shrinks.size() + 1 < stages)
-    from.Refuse(json, "embed_dims", "lists of the same length for all stages");
+    json.Refuse("embed_dims", "lists of the same length for all stages");
   config.shrinks.resize(stages > 0 ? stages - 1 : 0);
   TensorNameList names;
   for (auto [ours, theirs] : {std::pair("0.conv", 0), {"0.norm", 1}, {"1.conv", 3}, {"1.norm", 4}})
@@ -296,7 +296,7 @@ Program ImportPoolFormer(const PictureFolder& from) {
                                     .picture = from.Picture()};
   const auto stages = static_cast<int64_t>(config.depths.size());
   if (json.Int("num_encoder_blocks") != stages)
-    from.Refuse(json, "num_encoder_blocks", std::to_string(stages));
+    json.Refuse("num_encoder_blocks", std::to_string(stages));
   config.labels = from.HasHead(kClasses) ? from.Labels() : 0;
   return BuiltFrom(from, {"poolformer.", ""},
                    {std::begin(kPoolFormerNames), std::end(kPoolFormerNames)}, config,
@@ -358,7 +358,7 @@ Program ImportMobileVit(const PictureFolder& from) {
                                    .picture = from.Picture(),
                                    .labels = from.Labels()};
   constexpr size_t kRates = 3;
-  if (config.rates.size() != kRates) from.Refuse(json, "atrous_rates", "three numbers");
+  if (config.rates.size() != kRates) json.Refuse("atrous_rates", "three numbers");
   const int head = from.HeadOf({kClasses, kSegments});
   if (head >= 0) config.head = head == 0 ? Head::kClasses : Head::kSegments;
   const TensorNameList names = MobileVitNames();
@@ -386,7 +386,7 @@ Program ImportMobileVit2(const PictureFolder& from) {
   const Config& json = from.json();
   const double multiplier = json.Number("width_multiplier");
   if (!(multiplier > 0 && multiplier <= 64))
-    from.Refuse(json, "width_multiplier", "more than 0, at most 64");
+    json.Refuse("width_multiplier", "more than 0, at most 64");
   networks::MobileVitConfig config{.separable = true,
                                    .layers = json.Ints("n_attn_blocks"),
                                    .patch = json.Int("patch_size"),
@@ -408,7 +408,7 @@ Program ImportMobileVit2(const PictureFolder& from) {
   for (int64_t width : json.Ints("base_attn_unit_dims"))
     config.token_widths.push_back(networks::MakeDivisible(scaled(width)));
   constexpr size_t kRates = 3;
-  if (config.rates.size() != kRates) from.Refuse(json, "atrous_rates", "three numbers");
+  if (config.rates.size() != kRates) json.Refuse("atrous_rates", "three numbers");
   const int head = from.HeadOf({kClasses, kSegments});
   if (head >= 0) config.head = head == 0 ? Head::kClasses : Head::kSegments;
   const TensorNameList names = MobileVit2Names();
@@ -486,11 +486,7 @@ std::span<const TensorName> SwinNames() { return kSwinNames; }
 
 networks::WindowTransformerConfig ReadSwin(const Config& json, std::string_view type) {
   // The table of transformers has one row more than there are patches, so that nothing can use it.
-  if (json.Bool("use_absolute_embeddings"))
-    throw Error("unsupported-architecture", "\"{}\" is true",
-                json.KeyPath("use_absolute_embeddings"))
-        .At({json.file(), fmt::format("key \"{}\"", json.KeyPath("use_absolute_embeddings"))})
-        .Expected("false");
+  if (json.Bool("use_absolute_embeddings")) json.Refuse("use_absolute_embeddings", "false");
   networks::WindowTransformerConfig config{.second = type == "swinv2",
                                            .patch = json.Int("patch_size"),
                                            .width = json.Int("embed_dim"),

@@ -13,13 +13,6 @@ namespace {
 
 using SequenceConfig = networks::EncoderDecoderConfig;
 
-[[noreturn]] void Refuse(const Config& config, const std::string& key,
-                         const std::string& expected) {
-  throw Error("unsupported-architecture", "\"{}\" is {}", config.KeyPath(key), config.Json(key))
-      .At({config.file(), fmt::format("key \"{}\"", config.KeyPath(key))})
-      .Expected(expected);
-}
-
 void ReadBartDecoder(const Config& config, SequenceConfig& into) {
   into.normed_embeddings = config.Bool("layernorm_embedding", true);
   into.position_offset = 2;
@@ -47,7 +40,7 @@ void ReadTrOcr(const Config& config, SequenceConfig& into) {
 // transformers' modeling_bert.py, BertLMHeadModel.
 void ReadBert(const Config& config, SequenceConfig& into) {
   if (config.Text("position_embedding_type", "absolute") != "absolute")
-    Refuse(config, "position_embedding_type", "\"absolute\"");
+    config.Refuse("position_embedding_type", "\"absolute\"");
   into.pre_norms = into.final_norms = false;
   into.normed_embeddings = into.dense_logits = true;
   into.epsilon = config.Number("layer_norm_eps");
@@ -65,14 +58,14 @@ void ReadRoberta(const Config& config, SequenceConfig& into) {
   into.position_offset = config.Int("pad_token_id") + 1;
   into.decoder.most -= into.position_offset;
   // The head has its own activation.
-  if (into.decoder.activation != networks::Activation::kGelu) Refuse(config, "hidden_act", "gelu");
+  if (into.decoder.activation != networks::Activation::kGelu) config.Refuse("hidden_act", "gelu");
 }
 
 // transformers' modeling_gpt2.py, GPT2LMHeadModel with add_cross_attention.
 void ReadGpt2(const Config& config, SequenceConfig& into) {
   for (const char* key : {"scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn"})
-    if (config.Bool(key, false)) Refuse(config, key, "false");
-  if (!config.Bool("scale_attn_weights", true)) Refuse(config, "scale_attn_weights", "true");
+    if (config.Bool(key, false)) config.Refuse(key, "false");
+  if (!config.Bool("scale_attn_weights", true)) config.Refuse("scale_attn_weights", "true");
   into.pre_norms = into.final_norms = true;
   into.normed_embeddings = false;
   into.epsilon = config.Number("layer_norm_epsilon");

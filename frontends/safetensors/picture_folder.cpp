@@ -24,13 +24,6 @@ PictureFolder::PictureFolder(const Folder& folder, const ImportOptions& options,
         .Help("option 'shape' pixel_values=1,3,H,W sets the size of the picture");
 }
 
-void PictureFolder::Refuse(const Config& config, const std::string& key,
-                           const std::string& expected) const {
-  throw Error("unsupported-architecture", "\"{}\" is {}", config.KeyPath(key), config.Json(key))
-      .At({config.file(), fmt::format("key \"{}\"", config.KeyPath(key))})
-      .Expected(expected);
-}
-
 int PictureFolder::HeadOf(std::initializer_list<std::string_view> suffixes) const {
   const std::string architecture = folder_.architecture();
   std::vector<std::string> known;
@@ -40,7 +33,7 @@ int PictureFolder::HeadOf(std::initializer_list<std::string_view> suffixes) cons
   }
   if (architecture.empty() || architecture.ends_with("Model") || architecture.ends_with("Backbone"))
     return -1;
-  Refuse(json_, "architectures", fmt::format("{} or ...Model", fmt::join(known, ", ")));
+  json_.Refuse("architectures", fmt::format("{} or ...Model", fmt::join(known, ", ")));
 }
 
 int64_t PictureFolder::Labels() const {
@@ -60,7 +53,7 @@ networks::GridSize PictureFolder::OwnSize() const {
       return {kUsual, kUsual};
     case Config::Kind::kList: {
       const std::vector<int64_t> sides = json_.Ints(kKey);
-      if (sides.size() != 2) Refuse(json_, kKey, "height and width");
+      if (sides.size() != 2) json_.Refuse(kKey, "height and width");
       return {sides[0], sides[1]};
     }
     default:

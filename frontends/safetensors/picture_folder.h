@@ -63,8 +63,6 @@ class PictureFolder {
   }
   const std::vector<std::string>& outputs() const { return options_.outputs; }
   networks::Activation Activation(const std::string& key = "hidden_act") const;
-  [[noreturn]] void Refuse(const Config& config, const std::string& key,
-                           const std::string& expected) const;
 
  private:
   const Folder& folder_;

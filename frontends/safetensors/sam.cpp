@@ -106,7 +106,8 @@ bool HasAny(std::string_view name, std::initializer_list<std::string_view> parts
                              [&](std::string_view part) { return name.find(part) != name.npos; });
 }
 
-// Returns whether only masks as prompts, a single mask, or the memory of a video needs the tensor.
+// Returns whether only masks as prompts, a single mask, or the memory of a video needs the tensor. transformers
+// ignores the same ones (modeling_sam2.py, _keys_to_ignore_on_load_unexpected).
 bool IsSamLeftOver(std::string_view name) {
   return HasAny(name, {"prompt_encoder.mask_embed.", "mask_decoder.output_hypernetworks_mlps.0.",
                        "shared_embedding.positional_embedding", "memory_", "mask_downsample",
@@ -163,10 +164,9 @@ void SetPicture(const PictureFolder& from, networks::GridSize size, int64_t chan
   config.decoder.picture = size;
 }
 
-int64_t Multiplied(const PictureFolder& from, const Config& json, int64_t width) {
+int64_t Multiplied(const Config& json, int64_t width) {
   const double inner = static_cast<double>(width) * json.Number("mlp_ratio");
-  if (!(inner >= 1 && inner <= INT32_MAX))
-    from.Refuse(json, "mlp_ratio", "a small positive number");
+  if (!(inner >= 1 && inner <= INT32_MAX)) json.Refuse("mlp_ratio", "a small positive number");
   return static_cast<int64_t>(inner);
 }
 
@@ -178,8 +178,7 @@ void ReadTower(const PictureFolder& from, const Config& json, networks::SamConfi
   layer.activation = ActivationOf(json, "hidden_act");
   layer.epsilon = json.Number("layer_norm_eps");
   layer.query_bias = layer.key_bias = layer.value_bias = json.Bool("qkv_bias");
-  layer.feed_forward =
-      json.has("mlp_dim") ? json.Int("mlp_dim") : Multiplied(from, json, layer.width);
+  layer.feed_forward = json.has("mlp_dim") ? json.Int("mlp_dim") : Multiplied(json, layer.width);
   tower.layers = json.Int("num_hidden_layers");
   tower.patch = config.patch = json.Int("patch_size");
   tower.channels = config.decoder.channels = json.Int("output_channels");
@@ -194,20 +193,20 @@ void ReadTower(const PictureFolder& from, const Config& json, networks::SamConfi
 }
 
 // Returns the number that a member has, or both of its two numbers.
-int64_t Square(const PictureFolder& from, const Config& json, const char* key) {
+int64_t Square(const Config& json, const char* key) {
   if (json.kind(key) != Config::Kind::kList) return json.Int(key);
   const std::vector<int64_t> both = json.Ints(key);
-  if (both.size() != 2 || both[0] != both[1]) from.Refuse(json, key, "two equal numbers");
+  if (both.size() != 2 || both[0] != both[1]) json.Refuse(key, "two equal numbers");
   return both[0];
 }
 
-networks::HieraConfig ReadHiera(const PictureFolder& from, const Config& json) {
+networks::HieraConfig ReadHiera(const Config& json) {
   networks::HieraConfig config;
-  config.kernel = Square(from, json, "patch_kernel_size");
-  config.stride = Square(from, json, "patch_stride");
-  if (Square(from, json, "patch_padding") != config.kernel / 2)
-    from.Refuse(json, "patch_padding", "half of \"patch_kernel_size\"");
-  if (Square(from, json, "query_stride") != 2) from.Refuse(json, "query_stride", "[2, 2]");
+  config.kernel = Square(json, "patch_kernel_size");
+  config.stride = Square(json, "patch_stride");
+  if (Square(json, "patch_padding") != config.kernel / 2)
+    json.Refuse("patch_padding", "half of \"patch_kernel_size\"");
+  if (Square(json, "query_stride") != 2) json.Refuse("query_stride", "[2, 2]");
   config.depths = json.Ints("blocks_per_stage");
   config.widths = json.Ints("embed_dim_per_stage");
   config.heads = json.Ints("num_attention_heads_per_stage");
@@ -216,32 +215,32 @@ networks::HieraConfig ReadHiera(const PictureFolder& from, const Config& json) {
   config.pooled_stages = json.Int("num_query_pool_stages");
   const char* const kBackground = "window_positional_embedding_background_size";
   const std::vector<int64_t> background = json.Ints(kBackground);
-  if (background.size() != 2) from.Refuse(json, kBackground, "height and width");
+  if (background.size() != 2) json.Refuse(kBackground, "height and width");
   config.background = {background[0], background[1]};
-  Multiplied(from, json, 1);
+  Multiplied(json, 1);
   config.feed_forward = json.Number("mlp_ratio");
   config.activation = ActivationOf(json, "hidden_act");
   config.epsilon = json.Number("layer_norm_eps");
   networks::CheckHiera(config);
   if (json.Int("hidden_size") != config.widths[0])
-    from.Refuse(json, "hidden_size", "the first of \"embed_dim_per_stage\"");
+    json.Refuse("hidden_size", "the first of \"embed_dim_per_stage\"");
   return config;
 }
 
 // The tower of the second version or of EdgeTAM; the picture remains to be set.
-void ReadPyramid(const PictureFolder& from, const Config& json, networks::SamConfig& config) {
+void ReadPyramid(const Config& json, networks::SamConfig& config) {
   networks::SamPyramid& pyramid = config.pyramid;
   config.decoder.second = true;
   config.decoder.channels = json.Int("fpn_hidden_size");
   pyramid.kernel = json.Int("fpn_kernel_size");
-  if (json.Int("fpn_stride") != 1) from.Refuse(json, "fpn_stride", "1");
+  if (json.Int("fpn_stride") != 1) json.Refuse("fpn_stride", "1");
   if (json.Int("fpn_padding") != pyramid.kernel / 2)
-    from.Refuse(json, "fpn_padding", "half of \"fpn_kernel_size\"");
+    json.Refuse("fpn_padding", "half of \"fpn_kernel_size\"");
   pyramid.top_down = json.Ints("fpn_top_down_levels");
   pyramid.levels = json.Int("num_feature_levels");
 }
 
-void ReadDecoder(const PictureFolder& from, const Config& json, networks::SamConfig& config) {
+void ReadDecoder(const Config& json, networks::SamConfig& config) {
   const Config prompt = Nested(json, "prompt_encoder_config", kPromptDefaults),
                decoder = Nested(json, "mask_decoder_config", kDecoderDefaults);
   networks::SamDecoderConfig& read = config.decoder;
@@ -251,8 +250,7 @@ void ReadDecoder(const PictureFolder& from, const Config& json, networks::SamCon
         {&prompt, "patch_size", config.patch},
         {&prompt, "hidden_size", read.channels},
         {&decoder, "hidden_size", read.channels}})
-    if (of->Int(key) != wanted)
-      from.Refuse(*of, key, fmt::format("{}, as in vision_config", wanted));
+    if (of->Int(key) != wanted) of->Refuse(key, fmt::format("{}, as in vision_config", wanted));
   read.layers = decoder.Int("num_hidden_layers");
   read.heads = decoder.Int("num_attention_heads");
   read.feed_forward = decoder.Int("mlp_dim");
@@ -270,7 +268,7 @@ void ReadDecoder(const PictureFolder& from, const Config& json, networks::SamCon
   read.epsilon = 1e-5;
   read.activation = networks::Activation::kRelu;
   read.features = read.channels / 2;
-  if (read.layers != 2) from.Refuse(decoder, "num_hidden_layers", "2");
+  if (read.layers != 2) decoder.Refuse("num_hidden_layers", "2");
 }
 
 // The configuration of the tower, which may be the whole.
@@ -287,7 +285,12 @@ Tower TowerOf(const PictureFolder& from, std::string_view defaults) {
 
 Program BuiltSam(const PictureFolder& from, networks::SamConfig& config,
                  std::span<const TensorName> tower_names) {
-  if (!config.tower_only) ReadDecoder(from, from.json(), config);
+  if (from.folder().model_type().ends_with("_video"))
+    from.diagnostics().Note(
+        "the memory of earlier pictures, which only videos need, is left out: the package segments "
+        "single "
+        "pictures");
+  if (!config.tower_only) ReadDecoder(from.json(), config);
   const TensorNameList names = SamNames(config, tower_names);
   const bool encodes_only =
       config.tower_only ||
@@ -314,13 +317,13 @@ Program ImportSam2(const PictureFolder& from) {
   networks::SamConfig config;
   config.outputs = from.outputs();
   config.tower_only = tower.alone;
-  ReadPyramid(from, tower.json, config);
+  ReadPyramid(tower.json, config);
   const Config backbone = Nested(tower.json, "backbone_config", kHieraDefaults);
-  config.tower = ReadHiera(from, backbone);
+  config.tower = ReadHiera(backbone);
   const std::vector<int64_t> size = backbone.kind("image_size") == Config::Kind::kList
                                         ? backbone.Ints("image_size")
                                         : std::vector<int64_t>(2, backbone.Int("image_size"));
-  if (size.size() != 2) from.Refuse(backbone, "image_size", "height and width");
+  if (size.size() != 2) backbone.Refuse("image_size", "height and width");
   SetPicture(from, {size[0], size[1]}, backbone.Int("num_channels"), config);
   return BuiltSam(from, config, kHieraNames);
 }
@@ -330,20 +333,20 @@ Program ImportEdgeTam(const PictureFolder& from) {
   networks::SamConfig config;
   config.outputs = from.outputs();
   config.tower_only = tower.alone;
-  ReadPyramid(from, tower.json, config);
+  ReadPyramid(tower.json, config);
   const Config backbone = Nested(
       tower.json, "backbone_config",
       R"({"architecture": "repvit_m1", "model_args": {"in_chans": 3, "out_indices": [0, 1, 2, 3]}})");
   const std::string architecture = backbone.Text("architecture");
   const std::string_view usual = RepVitArguments(architecture);
-  if (usual.empty()) from.Refuse(backbone, "architecture", "a RepViT (repvit_m1)");
+  if (usual.empty()) backbone.Refuse("architecture", "a RepViT (repvit_m1)");
   const Config args = Nested(backbone, "model_args", usual);
   const networks::RepVitConfig repvit = ReadRepVit(args);
   if (args.has("out_indices")) {
     const std::vector<int64_t> kept = args.Ints("out_indices");
     for (size_t i = 0; i < std::max(kept.size(), repvit.depths.size()); ++i)
       if (i >= kept.size() || kept[i] != static_cast<int64_t>(i))
-        from.Refuse(args, "out_indices", "the maps of all stages");
+        args.Refuse("out_indices", "the maps of all stages");
   }
   config.tower = repvit;
   // The tower has no size of its own.

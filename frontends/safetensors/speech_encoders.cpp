@@ -239,12 +239,6 @@ class SpeechImporter {
   }
 
  private:
-  [[noreturn]] void Refuse(const std::string& key, const std::string& expected) const {
-    throw Error("unsupported-architecture", "\"{}\" is {}", json_.KeyPath(key), json_.Json(key))
-        .At({json_.file(), fmt::format("key \"{}\"", json_.KeyPath(key))})
-        .Expected(expected);
-  }
-
   const SpeechHeadRow& HeadOf() const {
     const std::string architecture = folder_.architecture();
     std::vector<std::string> known;
@@ -253,7 +247,7 @@ class SpeechImporter {
       known.push_back("..." + std::string(row.suffix));
     }
     if (architecture.empty()) return kSpeechHeads[std::size(kSpeechHeads) - 1];
-    Refuse("architectures", fmt::format("{}", fmt::join(known, ", ")));
+    json_.Refuse("architectures", fmt::format("{}", fmt::join(known, ", ")));
   }
 
   // Returns a file of the folder; a file that does not exist has no members.
@@ -301,7 +295,8 @@ class SpeechImporter {
     config_.head = head;
     if (row_.conformer) ReadConformer();
     const std::string norm = json_.Text("feat_extract_norm");
-    if (norm != "group" && norm != "layer") Refuse("feat_extract_norm", "\"group\" or \"layer\"");
+    if (norm != "group" && norm != "layer")
+      json_.Refuse("feat_extract_norm", "\"group\" or \"layer\"");
     config_.group_norm = norm == "group";
     config_.activation = ActivationOf(json_, "hidden_act");
     config_.feature_activation = ActivationOf(json_, "feat_extract_activation");
@@ -338,7 +333,7 @@ class SpeechImporter {
     if (json_.has("conv_pos_kernel_size")) {
       config_.position_layers = config_.position_taps;
       config_.position_taps = json_.Int("conv_pos_kernel_size");
-      if (config_.position_layers < 1) Refuse("num_conv_pos_embeddings", "1 or more");
+      if (config_.position_layers < 1) json_.Refuse("num_conv_pos_embeddings", "1 or more");
     }
     config_.squeeze = json_.Int("squeeze_factor");
     if (head == SpeechHead::kSpeaker) {
@@ -365,8 +360,9 @@ class SpeechImporter {
     else if (kind == "none")
       layers.positions = Layers::Positions::kNone;
     else
-      Refuse("position_embeddings_type",
-             row_.spectrum ? "relative_key, relative, rotary or null" : "relative, rotary or null");
+      json_.Refuse("position_embeddings_type", row_.spectrum
+                                                   ? "relative_key, relative, rotary or null"
+                                                   : "relative, rotary or null");
     layers.rotary_base = json_.Number("rotary_embedding_base");
     if (!row_.spectrum) return;
     layers.left = json_.Int("left_max_position_embeddings");
@@ -510,12 +506,6 @@ Program ImportParakeet(const Folder& folder, const ImportOptions& options, Diagn
   const bool headless = whole.Text("model_type") == kParakeetEncoder;
   const Config json =
       (headless ? whole : whole.Object("encoder_config")).WithDefaults(kParakeetEncoderDefaults);
-  auto expect = [&](const char* key, bool right, const char* expected) {
-    if (!right)
-      throw Error("unsupported-architecture", "\"{}\" is {}", json.KeyPath(key), json.Json(key))
-          .At({json.file(), fmt::format("key \"{}\"", json.KeyPath(key))})
-          .Expected(expected);
-  };
   networks::ConformerConfig config{.root_width_scale = json.Bool("scale_input"),
                                    .activation = ActivationOf(json, "hidden_act"),
                                    .layers = json.Int("num_hidden_layers"),
@@ -528,14 +518,18 @@ Program ImportParakeet(const Folder& folder, const ImportOptions& options, Diagn
                                    .stem_taps = json.Int("subsampling_conv_kernel_size"),
                                    .most = json.Int("max_position_embeddings"),
                                    .vocabulary = headless ? 0 : whole.Int("vocab_size")};
-  expect("subsampling_conv_stride", json.Int("subsampling_conv_stride") == 2, "2");
+  if (json.Int("subsampling_conv_stride") != 2) json.Refuse("subsampling_conv_stride", "2");
   const int64_t factor = json.Int("subsampling_factor");
-  expect("subsampling_factor", factor == 2 || factor == 4 || factor == 8 || factor == 16,
-         "2, 4, 8 or 16");
+  if (factor != 2 && factor != 4 && factor != 8 && factor != 16)
+    json.Refuse("subsampling_factor", "2, 4, 8 or 16");
   config.halvings = std::countr_zero(static_cast<uint64_t>(factor));
   // Functions besides the first one need iOS18.
   if (!options.target || *options.target >= Opset::kIos18)
     config.mel = ParakeetSpectrogram(folder, config.bands, read);
+  else
+    diagnostics.Note(
+        "the function features, which makes spectrograms of samples, is left out: packages with "
+        "several functions need iOS18");
   FolderWeights weights(folder, {"encoder.", ""}, kParakeetNames);
   const networks::NetworkWeights found = weights.ForNetwork();
   Program program = networks::BuildConformer(config, found, options, diagnostics);

@@ -117,7 +117,7 @@ void ReadPicture(TimmFolder& timm) {
     const Config pretrained = from.json().Object("pretrained_cfg");
     if (pretrained.has("input_size")) {
       const std::vector<int64_t> sides = pretrained.Ints("input_size");
-      if (sides.size() != 3) from.Refuse(pretrained, "input_size", "channels, height and width");
+      if (sides.size() != 3) pretrained.Refuse("input_size", "channels, height and width");
       channels = sides[0];
       size = {sides[1], sides[2]};
     }
@@ -126,7 +126,7 @@ void ReadPicture(TimmFolder& timm) {
       constexpr size_t kColours = 3;
       if (mean.size() != kColours || std.size() != kColours ||
           !std::ranges::all_of(std, [](double value) { return value > 0; }))
-        from.Refuse(pretrained, "std", "three positive numbers, and three in \"mean\"");
+        pretrained.Refuse("std", "three positive numbers, and three in \"mean\"");
       processor.emplace();
       processor->size = size;
       processor->image.scale.clear();
@@ -136,7 +136,7 @@ void ReadPicture(TimmFolder& timm) {
         processor->image.bias.push_back(static_cast<float>(-mean[i] / std[i]));
       }
       const double part = pretrained.Number("crop_pct", 0.875);
-      if (!(part > 0 && part <= 1)) from.Refuse(pretrained, "crop_pct", "more than 0, at most 1");
+      if (!(part > 0 && part <= 1)) pretrained.Refuse("crop_pct", "more than 0, at most 1");
       processor->description = fmt::format(
           "Scale pictures so that the shorter side has {} pixels ({}); then cut out their centre "
           "of "
@@ -153,7 +153,7 @@ void ReadPicture(TimmFolder& timm) {
     return;
   }
   const std::vector<int64_t> sides = timm.arguments.Ints("img_size");
-  if (sides.size() != 2) from.Refuse(timm.arguments, "img_size", "height and width");
+  if (sides.size() != 2) timm.arguments.Refuse("img_size", "height and width");
   timm.trained = {sides[0], sides[1]};
 }
 
@@ -208,7 +208,7 @@ void CheckArguments(const TimmFolder& timm, std::initializer_list<std::string_vi
   for (const std::string& key : given.keys())
     if (std::ranges::find(known, key) == known.end() &&
         std::ranges::find(kOthers, key) == std::end(kOthers))
-      timm.from.Refuse(given, key, "the default of the architecture");
+      given.Refuse(key, "the default of the architecture");
 }
 
 networks::Activation TimmActivation(const TimmFolder& timm, networks::Activation usual) {
@@ -295,11 +295,11 @@ Program ImportTimm(const Folder& folder, const ImportOptions& options, Diagnosti
   architecture = architecture.substr(0, architecture.find('.'));
   TimmFolder timm{.from = from, .architecture = architecture, .labels = CountLabels(from)};
   if (json.kind("model_args") == Config::Kind::kObject) timm.arguments = json.Object("model_args");
-  if (timm.labels < 0) from.Refuse(json, "num_classes", "0 or more");
+  if (timm.labels < 0) json.Refuse("num_classes", "0 or more");
   auto build = [&](Program (*network)(const TimmFolder&), std::string_view pool) {
     const std::string wanted = timm.arguments.Text("global_pool", std::string(pool));
-    if (json.Text("global_pool", wanted) != wanted) from.Refuse(json, "global_pool", wanted);
-    if (pool == "avg" && wanted != pool) from.Refuse(timm.arguments, "global_pool", "avg");
+    if (json.Text("global_pool", wanted) != wanted) json.Refuse("global_pool", wanted);
+    if (pool == "avg" && wanted != pool) timm.arguments.Refuse("global_pool", "avg");
     ReadPicture(timm);
     return network(timm);
   };

@@ -75,7 +75,7 @@ Program BuildConvNext(const TimmFolder& timm) {
   std::vector<TensorName> names(std::begin(kConvNextTensors), std::end(kConvNextTensors));
   if (const std::string stem = args.Text("stem_type", "patch"); stem != "patch") {
     if (stem != "overlap" && stem != "overlap_tiered")
-      timm.from.Refuse(args, "stem_type", "patch, overlap or overlap_tiered");
+      args.Refuse("stem_type", "patch, overlap or overlap_tiered");
     networks::CheckPositive("dims", config.widths);
     config.overlap_width = stem == "overlap"
                                ? config.widths[0]
@@ -93,16 +93,16 @@ void ReadStages(const TimmFolder& timm, networks::ResidualConfig& config) {
   const int64_t depth = args.Int("depth"), group = args.Int("group_size");
   networks::CheckPositive({{"depth", depth}, {"size of a group", group}});
   constexpr double kMost = 1 << 16;
-  if (depth > networks::kMaxLayers) timm.from.Refuse(args, "depth", "at most 1024");
-  if (!(first >= 1 && first < kMost)) timm.from.Refuse(args, "w0", "1 to 65536");
-  if (!(slope >= 0 && slope < kMost)) timm.from.Refuse(args, "wa", "0 to 65536");
-  if (!(ratio > 1 && ratio < kMost)) timm.from.Refuse(args, "wm", "more than 1, at most 65536");
+  if (depth > networks::kMaxLayers) args.Refuse("depth", "at most 1024");
+  if (!(first >= 1 && first < kMost)) args.Refuse("w0", "1 to 65536");
+  if (!(slope >= 0 && slope < kMost)) args.Refuse("wa", "0 to 65536");
+  if (!(ratio > 1 && ratio < kMost)) args.Refuse("wm", "more than 1, at most 65536");
   constexpr int64_t kQuantum = 8;
   for (int64_t i = 0; i < depth; ++i) {
     const double exact = first + slope * static_cast<double>(i),
                  power = std::nearbyint(std::log(exact / first) / std::log(ratio)),
                  rounded = std::nearbyint(first * std::pow(ratio, power) / kQuantum) * kQuantum;
-    if (!(rounded < INT32_MAX)) timm.from.Refuse(args, "wa", "smaller widths");
+    if (!(rounded < INT32_MAX)) args.Refuse("wa", "smaller widths");
     const auto width = static_cast<int64_t>(rounded);
     if (!config.widths.empty() && config.widths.back() == width) {
       ++config.depths.back();
@@ -217,7 +217,7 @@ Program BuildVgg(const TimmFolder& timm) {
                              .labels = timm.labels};
   const double inner = static_cast<double>(config.hidden) * timm.arguments.Number("mlp_ratio", 1);
   if (!(inner >= 1 && inner <= INT32_MAX))
-    timm.from.Refuse(timm.arguments, "mlp_ratio", "a small positive number");
+    timm.arguments.Refuse("mlp_ratio", "a small positive number");
   config.inner = static_cast<int64_t>(inner);
   TensorNameList names;
   names.Add("head.{}", "pre_logits.fc{+1}");
@@ -434,11 +434,6 @@ std::string_view FastVitArguments(std::string_view architecture) {
 }
 
 networks::FastVitConfig ReadFastVit(const Config& args) {
-  auto refuse = [&](const char* key, const char* expected) {
-    throw Error("unsupported-architecture", "\"{}\" is {}", args.KeyPath(key), args.Json(key))
-        .At({args.file(), fmt::format("key \"{}\"", args.KeyPath(key))})
-        .Expected(expected);
-  };
   networks::FastVitConfig config{.kernel = args.Int("repmixer_kernel_size", 3),
                                  .down_kernel = args.Int("down_patch_size", 7),
                                  .down_activated = args.Bool("lkc_use_act", false),
@@ -451,10 +446,11 @@ networks::FastVitConfig ReadFastVit(const Config& args) {
   std::vector<bool> squeezes(depths.size());
   if (args.has("se_downsamples")) squeezes = args.Bools("se_downsamples");
   for (size_t size : {widths.size(), ratios.size(), mixers.size(), squeezes.size()})
-    if (size != depths.size()) refuse("layers", "as many numbers as the other lists have members");
+    if (size != depths.size())
+      args.Refuse("layers", "as many numbers as the other lists have members");
   for (size_t i = 0; i < depths.size(); ++i) {
     if (mixers[i] != "repmixer" && mixers[i] != "attention")
-      refuse("token_mixers", "repmixer or attention");
+      args.Refuse("token_mixers", "repmixer or attention");
     config.stages.push_back({.depth = depths[i],
                              .width = widths[i],
                              .feed_forward = ratios[i],

@@ -181,7 +181,7 @@ Program BuildNormFreeNet(const TimmFolder& timm) {
       config.gamma = 1.7881293296813965;
       break;
     default:
-      timm.from.Refuse(timm.arguments, "act_layer", "gelu, relu or silu");
+      timm.arguments.Refuse("act_layer", "gelu, relu or silu");
   }
   return BuiltSized(timm, config, networks::BuildNormFreeNet);
 }

@@ -193,7 +193,7 @@ networks::VisionConfig ReadVit(const TimmFolder& timm) {
   if (args.has("ref_feat_shape")) {
     const std::vector<int64_t> sides = args.Ints("ref_feat_shape");
     if (sides.size() != 2 || sides[0] < 1 || sides[1] < 1)
-      timm.from.Refuse(args, "ref_feat_shape", "two positive numbers");
+      args.Refuse("ref_feat_shape", "two positive numbers");
     vision.rotary_reference = {sides[0], sides[1]};
   }
   if (args.Bool("use_rel_pos_bias", false))
@@ -223,11 +223,11 @@ Program BuildVit(const TimmFolder& timm) {
   } else if (pool == "map") {
     config.pooler = Model::Pooler::kAttention;
   } else {
-    timm.from.Refuse(args, "global_pool", "token, avg or map");
+    args.Refuse("global_pool", "token, avg or map");
   }
   config.pools_all = args.Bool("pool_include_prefix", false);
   config.features = Model::Features::kPooled;
-  if (pool == "token" && !config.vision->class_token) timm.from.Refuse(args, "class_token", "true");
+  if (pool == "token" && !config.vision->class_token) args.Refuse("class_token", "true");
   if (config.vision->distillation_token && timm.labels == 0)
     config.pooler = Model::Pooler::kFirstTwo;
   if (config.vision->distillation_token && timm.labels > 0) {

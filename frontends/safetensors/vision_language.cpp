@@ -81,13 +81,6 @@ class PictureImporter {
  private:
   static constexpr int64_t kLargestUnit = 1 << 12;
 
-  [[noreturn]] void Refuse(const Config& config, const std::string& key,
-                           const std::string& expected) const {
-    throw Error("unsupported-architecture", "\"{}\" is {}", config.KeyPath(key), config.Json(key))
-        .At({config.file(), fmt::format("key \"{}\"", config.KeyPath(key))})
-        .Expected(expected);
-  }
-
   std::string TextType(const Config& text) const {
     const std::string own = std::string(row_.text_type);
     const std::string type = text.Text("model_type", own);
@@ -102,7 +95,7 @@ class PictureImporter {
     // A language model with places in three directions is otherwise one that has a row.
     const std::string like = type == "qwen2_vl" ? "qwen2" : type == "qwen3_vl" ? "qwen3" : type;
     if (!FindDecoderRow(like))
-      Refuse(text, "model_type", fmt::format("{}", fmt::join(DecoderModelTypes(), ", ")));
+      text.Refuse("model_type", fmt::format("{}", fmt::join(DecoderModelTypes(), ", ")));
     return text.WithDefaults(TextDefaults(type))
         .With(fmt::format(R"({{"model_type": "{}"}})", like));
   }
@@ -120,7 +113,7 @@ class PictureImporter {
     const TowerRow* tower = FindTower(type);
     // Newer versions name the class of the tower after the model.
     if (!tower && type.starts_with(row_.model_type)) tower = FindTower(row_.vision_type);
-    if (!tower) Refuse(vision_, "model_type", fmt::format("{}", fmt::join(TowerTypes(), ", ")));
+    if (!tower) vision_.Refuse("model_type", fmt::format("{}", fmt::join(TowerTypes(), ", ")));
     vision_ = vision_.WithDefaults(tower->defaults);
     return *tower;
   }
@@ -231,7 +224,7 @@ class PictureImporter {
   GridSize SizeIn(const std::string& key) const {
     if (vision_.kind(key) != Config::Kind::kList) return {vision_.Int(key), vision_.Int(key)};
     const std::vector<int64_t> both = vision_.Ints(key);
-    if (both.size() != 2) Refuse(vision_, key, "a number, or [height, width]");
+    if (both.size() != 2) vision_.Refuse(key, "a number, or [height, width]");
     return {both[0], both[1]};
   }
 
@@ -255,9 +248,9 @@ class PictureImporter {
     vision.picture = vision.trained = SizeIn("image_size");
     vision.class_token = true;
     layer.query_bias = layer.key_bias = layer.value_bias = vision_.Bool("attention_bias", false);
-    if (vision_.Bool("use_qk_norm", false)) Refuse(vision_, "use_qk_norm", "false");
+    if (vision_.Bool("use_qk_norm", false)) vision_.Refuse("use_qk_norm", "false");
     if (vision_.Text("norm_type", "layer_norm") != "layer_norm")
-      Refuse(vision_, "norm_type", "\"layer_norm\"");
+      vision_.Refuse("norm_type", "\"layer_norm\"");
     config_.normed = !vision_.Bool("use_mean_pooling", true);
   }
 
@@ -265,12 +258,12 @@ class PictureImporter {
     const std::string name = vision_.Text("architecture");
     if (json_.has("mm_vision_tower")) {
       if (json_.Text("mm_projector_type") != "mlp2x_gelu")
-        Refuse(json_, "mm_projector_type", "\"mlp2x_gelu\"");
+        json_.Refuse("mm_projector_type", "\"mlp2x_gelu\"");
       if (!json_.Text("mm_vision_tower").starts_with("mobileclip_l"))
-        Refuse(json_, "mm_vision_tower", "\"mobileclip_l_1024\"");
+        json_.Refuse("mm_vision_tower", "\"mobileclip_l_1024\"");
     }
     const std::string_view usual = FastVitArguments(name);
-    if (usual.empty()) Refuse(vision_, "architecture", "a FastViT, such as fastvit_mci3");
+    if (usual.empty()) vision_.Refuse("architecture", "a FastViT, such as fastvit_mci3");
     const bool given = vision_.kind("model_args") == Config::Kind::kObject;
     const Config arguments =
         (given ? vision_.Object("model_args") : Config::Parse("{}", vision_.file()))
@@ -296,7 +289,7 @@ class PictureImporter {
     vision.position_table = vision.class_token = vision.patch_bias = false;
     layer.epsilon = config_.epsilon = 1e-6;
     config_.square = vision_.Int("spatial_merge_size");
-    if (vision_.Int("temporal_patch_size") != 2) Refuse(vision_, "temporal_patch_size", "2");
+    if (vision_.Int("temporal_patch_size") != 2) vision_.Refuse("temporal_patch_size", "2");
     if (third()) return ReadThirdQwenTower();
     if (row_.vision_type == "qwen2_5_vl") {
       layer.width = vision_.Int("hidden_size");
@@ -307,7 +300,7 @@ class PictureImporter {
       const int64_t unit = std::max<int64_t>(1, config_.square) *
                            std::max<int64_t>(1, vision.patch.height),
                     side = vision_.Int("window_size") / unit * config_.square;
-      if (side < 1) Refuse(vision_, "window_size", fmt::format("at least {}", unit));
+      if (side < 1) vision_.Refuse("window_size", fmt::format("at least {}", unit));
       config_.window = {side, side};
       return;
     }
@@ -328,7 +321,7 @@ class PictureImporter {
     const auto side =
         static_cast<int64_t>(std::sqrt(static_cast<double>(std::max<int64_t>(0, rows))));
     constexpr int64_t kMost = 1 << 15;
-    if (side * side != rows) Refuse(vision_, "num_position_embeddings", "the square of a number");
+    if (side * side != rows) vision_.Refuse("num_position_embeddings", "the square of a number");
     vision.trained = {side * std::clamp<int64_t>(vision.patch.height, 0, kMost),
                       side * std::clamp<int64_t>(vision.patch.width, 0, kMost)};
     for (int64_t layer : vision_.Ints("deepstack_visual_indexes"))
@@ -360,7 +353,7 @@ class PictureImporter {
       config_.inner_width = json_.Int("projector_hidden_size");
       config_.normed_joined = json_.Bool("projector_use_layernorm");
       config_.epsilon = 1e-5;  // of torch's LayerNorm
-      if (config_.inner_width < 1) Refuse(json_, "projector_hidden_size", "a positive number");
+      if (config_.inner_width < 1) json_.Refuse("projector_hidden_size", "a positive number");
     }
     if (json_.has("scale_factor")) config_.square = json_.Int("scale_factor");
     if (json_.has("downsample_ratio")) {
@@ -383,20 +376,20 @@ class PictureImporter {
     const int64_t layers = config_.vision.layers;
     std::vector<int64_t> chosen = {layers};
     if (config_.fast_vit) {
-      if (json_.Int("vision_feature_layer") != -1) Refuse(json_, "vision_feature_layer", "-1");
+      if (json_.Int("vision_feature_layer") != -1) json_.Refuse("vision_feature_layer", "-1");
       if (json_.Text("vision_feature_select_strategy") != "full")
-        Refuse(json_, "vision_feature_select_strategy", "\"full\"");
+        json_.Refuse("vision_feature_select_strategy", "\"full\"");
     }
     if (row_.feature_layer) {
       chosen = json_.kind("vision_feature_layer") == Config::Kind::kList
                    ? json_.Ints("vision_feature_layer")
                    : std::vector{json_.Int("vision_feature_layer")};
-      if (chosen.empty()) Refuse(json_, "vision_feature_layer", "at least one hidden state");
+      if (chosen.empty()) json_.Refuse("vision_feature_layer", "at least one hidden state");
       for (int64_t& state : chosen)
         if (state < 0) state += layers + 1;
       const std::string select = json_.Text("vision_feature_select_strategy");
       if (select != "default" && select != "full")
-        Refuse(json_, "vision_feature_select_strategy", "\"default\" or \"full\"");
+        json_.Refuse("vision_feature_select_strategy", "\"default\" or \"full\"");
       config_.class_token = select == "full";
     }
     config_.states = chosen;

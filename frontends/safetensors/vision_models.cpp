@@ -101,13 +101,6 @@ class VisionImporter {
   }
 
  private:
-  [[noreturn]] void Refuse(const Config& config, const std::string& key,
-                           const std::string& expected) const {
-    throw Error("unsupported-architecture", "\"{}\" is {}", config.KeyPath(key), config.Json(key))
-        .At({config.file(), fmt::format("key \"{}\"", config.KeyPath(key))})
-        .Expected(expected);
-  }
-
   // Returns whether the tensor belongs to a tower or head that the model does not have, which
   // transformers ignores.
   bool IsOfOthers(const std::string& name) const {
@@ -151,7 +144,7 @@ class VisionImporter {
         return *std::ranges::find(kVisionHeads, VisionHead::kDepth, &VisionHeadRow::head);
       return kNone;
     }
-    Refuse(json_, "architectures", fmt::format("{}", fmt::join(known, ", ")));
+    json_.Refuse("architectures", fmt::format("{}", fmt::join(known, ", ")));
   }
   // Returns whether models of this type have the head.
   bool Supports(const VisionHeadRow& row, bool pair) const {
@@ -255,15 +248,15 @@ class VisionImporter {
     const bool anything = folder_.model_type() == "depth_anything";
     const Config config = json_.WithDefaults(anything ? kDepthAnything : kDpt);
     DepthConfig& depth = config_.depth;
-    if (config.Bool("is_hybrid", false)) Refuse(config, "is_hybrid", "false");
+    if (config.Bool("is_hybrid", false)) config.Refuse("is_hybrid", "false");
     for (const char* key : {"use_pretrained_backbone", "use_timm_backbone"})
-      if (config.Bool(key, false)) Refuse(config, key, "false");
+      if (config.Bool(key, false)) config.Refuse(key, "false");
     depth.fusion_norms = config.Bool("use_batch_norm_in_fusion_residual", false);
     depth.fusion_bias = config.Bool("use_bias_in_fusion_residual", !depth.fusion_norms);
     if (folder_.architecture().ends_with("ForSemanticSegmentation"))
       depth.segments = Labels(config);
     if (config.has("neck_ignore_stages") && !config.Ints("neck_ignore_stages").empty())
-      Refuse(config, "neck_ignore_stages", "[]");
+      config.Refuse("neck_ignore_stages", "[]");
     const bool backbone = config.has("backbone_config");
     if (backbone) {
       const Config inner = config.Object("backbone_config");
@@ -271,14 +264,14 @@ class VisionImporter {
       const VisionRow* row = FindVisionRow(type);
       const bool beit = type == "beit" && !anything;
       if (!row || !(beit || type.starts_with("dinov2")))
-        Refuse(
-            inner.has("model_type") ? inner : config,
-            inner.has("model_type") ? "model_type" : "backbone_config",
-            anything ? "dinov2 or dinov2_with_registers" : "beit, dinov2 or dinov2_with_registers");
+        (inner.has("model_type") ? inner : config)
+            .Refuse(inner.has("model_type") ? "model_type" : "backbone_config",
+                    anything ? "dinov2 or dinov2_with_registers"
+                             : "beit, dinov2 or dinov2_with_registers");
       // The neck takes tokens, the class token included.
       if (beit && inner.Bool("reshape_hidden_states", true))
-        Refuse(inner, "reshape_hidden_states", "false");
-      if (beit && inner.Bool("add_fpn", false)) Refuse(inner, "add_fpn", "false");
+        inner.Refuse("reshape_hidden_states", "false");
+      if (beit && inner.Bool("add_fpn", false)) inner.Refuse("add_fpn", "false");
       SetVision(*row, inner);
       prefixes_ = {"backbone.", ""};
       depth.normed = !beit && inner.Bool("apply_layernorm", true);
@@ -302,17 +295,17 @@ class VisionImporter {
                       : readout == "add"   ? DepthConfig::Readout::kAdd
                                            : DepthConfig::Readout::kIgnore;
       if (readout != "project" && readout != "add" && readout != "ignore")
-        Refuse(config, "readout_type", "project, add or ignore");
+        config.Refuse("readout_type", "project, add or ignore");
       depth.readout_activation = ActivationOf(config, "hidden_act");
       depth.head_projection = config.Bool("add_projection", false);
       return;
     }
     if (config.Int("reassemble_hidden_size", config_.vision->layer.width) !=
         config_.vision->layer.width)
-      Refuse(config, "reassemble_hidden_size", std::to_string(config_.vision->layer.width));
+      config.Refuse("reassemble_hidden_size", std::to_string(config_.vision->layer.width));
     const std::string kind = config.Text("depth_estimation_type");
     if (kind != "relative" && kind != "metric")
-      Refuse(config, "depth_estimation_type", "relative or metric");
+      config.Refuse("depth_estimation_type", "relative or metric");
     depth.sigmoid = kind == "metric";
     depth.max_depth = config.Number("max_depth", 1);
   }

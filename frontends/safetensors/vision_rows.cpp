@@ -317,13 +317,6 @@ constexpr PairRow kPairs[] = {
     {"siglip2", "siglip2_vision_model", "siglip2_text_model", "{}", true},
 };
 
-[[noreturn]] void RefuseKey(const Config& config, const std::string& key,
-                            const std::string& expected) {
-  throw Error("unsupported-architecture", "\"{}\" is {}", config.KeyPath(key), config.Json(key))
-      .At({config.file(), fmt::format("key \"{}\"", config.KeyPath(key))})
-      .Expected(expected);
-}
-
 // Reads a number for both directions, or a list of two.
 GridSize SizeAt(const Config& config, const std::string& key) {
   if (config.kind(key) != Config::Kind::kList) {
@@ -331,7 +324,7 @@ GridSize SizeAt(const Config& config, const std::string& key) {
     return {side, side};
   }
   const std::vector<int64_t> both = config.Ints(key);
-  if (both.size() != 2) RefuseKey(config, key, "a number, or [height, width]");
+  if (both.size() != 2) config.Refuse(key, "a number, or [height, width]");
   return {both[0], both[1]};
 }
 
@@ -347,7 +340,7 @@ networks::TransformerLayer ReadLayer(const Config& config, networks::Transformer
 int64_t DinoFeedForward(const Config& config, int64_t width, bool gated) {
   const double size = static_cast<double>(width) * config.Number("mlp_ratio");
   constexpr double kMost = 1 << 30;
-  if (!(size >= 1 && size < kMost)) RefuseKey(config, "mlp_ratio", "a small positive number");
+  if (!(size >= 1 && size < kMost)) config.Refuse("mlp_ratio", "a small positive number");
   const auto whole = static_cast<int64_t>(size);
   return gated ? (whole * 2 / 3 + 7) / 8 * 8 : whole;
 }
@@ -356,7 +349,7 @@ int64_t WholeRoot(const Config& config, const std::string& key) {
   const int64_t number = config.Int(key);
   const auto root = static_cast<int64_t>(
       std::llround(std::sqrt(static_cast<double>(std::clamp<int64_t>(number, 0, INT32_MAX)))));
-  if (root * root != number) RefuseKey(config, key, "a square number");
+  if (root * root != number) config.Refuse(key, "a square number");
   return root;
 }
 
@@ -365,8 +358,8 @@ void ReadRelative(const Config& config, VisionConfig& vision) {
     vision.relative = VisionConfig::Relative::kShared;
   if (config.Bool("use_relative_position_bias", false)) {
     if (vision.relative == VisionConfig::Relative::kShared)
-      RefuseKey(config, "use_relative_position_bias",
-                "false, as use_shared_relative_position_bias is true");
+      config.Refuse("use_relative_position_bias",
+                    "false, as use_shared_relative_position_bias is true");
     vision.relative = VisionConfig::Relative::kPerLayer;
   }
 }

@@ -37,7 +37,7 @@ class Dla {
     return x;
   }
 
-  // Whether the halves of a tree are trees, too; the innermost have roots.
+  // Returns whether the halves of a tree are trees, too; the innermost ones have roots.
   bool HasTrees(std::string name) const {
     constexpr int kMaxLevels = 8;
     for (int i = 0; i < kMaxLevels; ++i)

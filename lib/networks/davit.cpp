@@ -68,11 +68,9 @@ class DaVit {
     return Transposed(b_, map, {0, 3, 1, 2});
   }
 
-  static int64_t Size(const Value* x, size_t axis) { return x->type.shape[axis].constant(); }
-
   // Returns the projections of tokens [N, T, C].
   Projections OfTokens(const std::string& own, Value* tokens) {
-    const TransformerLayer layer{.width = Size(tokens, 2),
+    const TransformerLayer layer{.width = SizeAlong(tokens, 2),
                                  .query_bias = config_.query_bias,
                                  .key_bias = config_.query_bias,
                                  .value_bias = config_.query_bias};
@@ -80,9 +78,9 @@ class DaVit {
   }
 
   Value* BetweenPlaces(const std::string& own, Value* map, int64_t heads) {
-    const int64_t width = Size(map, 3), side = config_.window;
+    const int64_t width = SizeAlong(map, 3), side = config_.window;
     Value* x = Windows(b_, map, side);
-    const int64_t count = Size(x, 0);
+    const int64_t count = SizeAlong(x, 0);
     const Projections made = OfTokens(own, WithShape(b_, x, {count, side * side, width}));
     const double scale = 1 / std::sqrt(static_cast<double>(width / heads));
     AttentionParts parts{.q = Binary(b_, "mul", Heads(b_, made.query, heads), scale),
@@ -90,11 +88,11 @@ class DaVit {
                          .v = Heads(b_, made.value, heads)};
     x = Biased(layers_, own + "attention", Joined(b_, Attend(b_, parts).y), width);
     return FromWindows(b_, WithShape(b_, x, {count, side, side, width}),
-                       {Size(map, 1), Size(map, 2)});
+                       {SizeAlong(map, 1), SizeAlong(map, 2)});
   }
 
   Value* BetweenChannels(const std::string& own, Value* map, int64_t groups) {
-    const int64_t width = Size(map, 3), places = Size(map, 1) * Size(map, 2);
+    const int64_t width = SizeAlong(map, 3), places = SizeAlong(map, 1) * SizeAlong(map, 2);
     const Projections made = OfTokens(own, WithShape(b_, map, {1, places, width}));
     // Channels [1, groups, C / groups, places] take the role of tokens.
     auto channels = [&](Value* x) { return Transposed(b_, Heads(b_, x, groups), {0, 1, 3, 2}); };
@@ -104,7 +102,7 @@ class DaVit {
                          .v = channels(made.value)};
     Value* x = Joined(b_, Transposed(b_, Attend(b_, parts).y, {0, 1, 3, 2}));
     return WithShape(b_, Biased(layers_, own + "attention", x, width),
-                     {1, Size(map, 1), Size(map, 2), width});
+                     {1, SizeAlong(map, 1), SizeAlong(map, 2), width});
   }
 
   Builder& b_;

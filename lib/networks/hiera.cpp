@@ -16,8 +16,6 @@ namespace {
 
 constexpr int64_t kPool = 2;
 
-int64_t SizeAlong(const Value* x, size_t axis) { return x->type.shape[axis].constant(); }
-
 // Maps have the shape [N, h, w, C].
 class Hiera {
  public:

@@ -26,9 +26,10 @@ void CheckPositive(const char* name, const std::vector<int64_t>& numbers) {
           .Expected("1 to {}", INT32_MAX);
 }
 
-int64_t Height(const Value* x) { return x->type.shape[2].constant(); }
-int64_t Width(const Value* x) { return x->type.shape[3].constant(); }
-int64_t Channels(const Value* x) { return x->type.shape[1].constant(); }
+int64_t SizeAlong(const Value* x, size_t axis) { return x->type.shape[axis].constant(); }
+int64_t Height(const Value* x) { return SizeAlong(x, 2); }
+int64_t Width(const Value* x) { return SizeAlong(x, 3); }
+int64_t Channels(const Value* x) { return SizeAlong(x, 1); }
 
 PictureNetwork::PictureNetwork(const NetworkWeights& weights, const PictureInput& picture,
                                Diagnostics& diagnostics)

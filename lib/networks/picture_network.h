@@ -71,6 +71,8 @@ class PictureNetwork {
   std::vector<Value*> outputs_;
 };
 
+// The sizes of a map [1, C, H, W], and of any dimension; they must be known.
+int64_t SizeAlong(const Value* x, size_t axis);
 int64_t Height(const Value* x);
 int64_t Width(const Value* x);
 int64_t Channels(const Value* x);

@@ -8,7 +8,7 @@ namespace mlc::networks {
 
 namespace {
 
-// Of norms around and of those inside of blocks.
+// The epsilons of norms around blocks, and inside of them.
 constexpr double kOuterEpsilon = 1e-5, kInnerEpsilon = 1e-6;
 
 class Pvt {

@@ -178,7 +178,7 @@ Value* SizedLayers::MeanPool(Value* x, int64_t kernel, int64_t stride, int64_t p
 }
 
 namespace {
-// What a last window needs beyond the map.
+// Returns the padding with which the last windows end behind the map.
 std::vector<int64_t> Beyond(const Value* x, int64_t kernel, int64_t stride) {
   std::vector<int64_t> pad;
   for (int64_t size : {Height(x), Width(x)}) {

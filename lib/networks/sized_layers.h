@@ -25,7 +25,7 @@ class SizedLayers {
   PictureNetwork& net() { return net_; }
   Builder& b() { return b_; }
   Layers& layers() { return layers_; }
-  // Whether name.weight is there.
+  // Returns whether name.weight is there.
   bool Has(const std::string& name) const { return layers_.Has(name + ".weight"); }
   // Counts the N for which a tensor name.N + `part` is there, from 0 on.
   int64_t Count(const std::string& name, const std::string& part = ".weight") const;

@@ -44,8 +44,8 @@ Program BuildVovNet(const VovNetConfig& config, const NetworkWeights& weights,
                     Diagnostics& diagnostics);
 
 struct SizedResNetConfig {
-  // What follows a convolution whose stride it takes over, and the stem: averages of 2 x 2, or a
-  // binomial filter (Zhang 2019).
+  // The operation that halves maps in the place of strided convolutions, and behind the stem: averages of
+  // 2 x 2, or a binomial filter (Zhang 2019).
   enum class Antialias : uint8_t { kNone, kAverage, kBlur } antialias = Antialias::kNone;
   PictureInput picture;
   int64_t labels = 0;

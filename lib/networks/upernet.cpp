@@ -35,14 +35,11 @@ class UperNetBuilder {
     return Activate(b_, Activation::kRelu, layers_.BatchNorm(own + ".norm", x, kNormEpsilon));
   }
 
-  static int64_t Rows(const Value* x) { return x->type.shape[2].constant(); }
-  static int64_t Columns(const Value* x) { return x->type.shape[3].constant(); }
-
   Value* Resized(Value* x, const Value* like) {
-    if (Rows(x) == Rows(like) && Columns(x) == Columns(like)) return x;
+    if (Height(x) == Height(like) && Width(x) == Width(like)) return x;
     return b_.Make("resize_bilinear", {{"x", x},
-                                       {"target_size_height", Rows(like)},
-                                       {"target_size_width", Columns(like)},
+                                       {"target_size_height", Height(like)},
+                                       {"target_size_width", Width(like)},
                                        {"sampling_mode", "UNALIGN_CORNERS"}});
   }
 
@@ -59,7 +56,7 @@ class UperNetBuilder {
   // The mean in each cell of a grid of side x side. Cells overlap where the size of the map is not a
   // multiple, as those of torch's adaptive pooling do.
   Value* Means(Value* x, int64_t side) {
-    const int64_t height = Rows(x), width = Columns(x);
+    const int64_t height = Height(x), width = Width(x);
     if (height % side == 0 && width % side == 0) {
       const std::vector<int64_t> cell = {height / side, width / side};
       return b_.Make(

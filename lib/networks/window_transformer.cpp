@@ -39,16 +39,15 @@ class WindowTransformer {
   }
 
  private:
-  static int64_t Size(const Value* x, size_t axis) { return x->type.shape[axis].constant(); }
-  static int64_t Rows(const Value* x) { return Size(x, 1); }
-  static int64_t Columns(const Value* x) { return Size(x, 2); }
-  static int64_t Width(const Value* x) { return Size(x, 3); }
+  static int64_t Rows(const Value* x) { return SizeAlong(x, 1); }
+  static int64_t Columns(const Value* x) { return SizeAlong(x, 2); }
+  static int64_t Width(const Value* x) { return SizeAlong(x, 3); }
 
   // Adds zeros at the bottom and at the right up to multiples of the sizes.
   Value* Padded(Value* x, int64_t axis, int64_t multiple) {
     const auto first = static_cast<size_t>(axis);
-    const int64_t below = (multiple - Size(x, first) % multiple) % multiple,
-                  right = (multiple - Size(x, first + 1) % multiple) % multiple;
+    const int64_t below = (multiple - SizeAlong(x, first) % multiple) % multiple,
+                  right = (multiple - SizeAlong(x, first + 1) % multiple) % multiple;
     if (below == 0 && right == 0) return x;
     std::vector<int64_t> pad(8, 0);
     pad[2 * first + 1] = below, pad[2 * first + 3] = right;
@@ -106,7 +105,7 @@ class WindowTransformer {
 
   // Rotates dimension `axis`: element `by` becomes the first one.
   Value* Rolled(Value* x, int64_t axis, int64_t by) {
-    const int64_t size = Size(x, static_cast<size_t>(axis));
+    const int64_t size = SizeAlong(x, static_cast<size_t>(axis));
     return Concat(b_,
                   {SliceAlong(b_, x, axis, by, size, false), SliceAlong(b_, x, axis, 0, by, false)},
                   axis);

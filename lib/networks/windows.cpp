@@ -1,18 +1,18 @@
 #include "lib/networks/windows.h"
 
 #include "lib/ir/arithmetic.h"
+#include "lib/networks/picture_network.h"
 
 namespace mlc::networks {
 
 namespace {
 
-int64_t Size(const Value* x, size_t axis) { return x->type.shape[axis].constant(); }
 int64_t Count(int64_t size, int64_t side) { return (size + side - 1) / side; }
 
 }  // namespace
 
 Value* Windows(Builder& b, Value* map, int64_t side) {
-  const int64_t height = Size(map, 1), width = Size(map, 2), channels = Size(map, 3),
+  const int64_t height = SizeAlong(map, 1), width = SizeAlong(map, 2), channels = SizeAlong(map, 3),
                 down = Count(height, side), across = Count(width, side);
   const int64_t below = down * side - height, right = across * side - width;
   if (below > 0 || right > 0)
@@ -25,7 +25,7 @@ Value* Windows(Builder& b, Value* map, int64_t side) {
 }
 
 Value* FromWindows(Builder& b, Value* windows, GridSize size) {
-  const int64_t side = Size(windows, 1), channels = Size(windows, 3),
+  const int64_t side = SizeAlong(windows, 1), channels = SizeAlong(windows, 3),
                 down = Count(size.height, side), across = Count(size.width, side);
   Value* map = WithShape(b, windows, {down, across, side, side, channels});
   map =

@@ -1,5 +1,7 @@
 #include "tools/driver/ctc_transcriber.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -67,14 +69,23 @@ void CheckCtcOptions(const GenerateOptions& options) {
     if (given) throw Error("usage", "{}: the model transcribes all at once (CTC)", option);
 }
 
-// Returns no tokenizer if the model has none: the text is then that of the tokens' numbers.
-std::optional<text::Tokenizer> TokenizerOf(const Model& model, const GenerateOptions& options) {
-  if (!options.tokenizer.empty()) return LoadTokenizer(options.tokenizer);
-  try {
-    return LoadTokenizer(model.path());
-  } catch (const Error&) {
-    return std::nullopt;
+// Returns the text of tokens by the vocabulary or by the tokenizer of the model, or else their numbers.
+std::string TextOf(std::span<const int32_t> tokens, const CtcSettings& settings, const Model& model,
+                   const GenerateOptions& options) {
+  std::string text;
+  if (!settings.texts.empty()) {
+    for (const int32_t token : tokens)
+      if (const auto found = settings.texts.find(token); found != settings.texts.end())
+        text += found->second;
+    return text;
   }
+  if (!options.tokenizer.empty()) return LoadTokenizer(options.tokenizer).Decode(tokens, false);
+  try {
+    return LoadTokenizer(model.path()).Decode(tokens, false);
+  } catch (const Error& error) {
+    if (error.id() != "unsupported-tokenizer" && error.id() != "unknown-format") throw;
+  }
+  return fmt::format("{}", fmt::join(tokens, " "));
 }
 
 }  // namespace
@@ -120,7 +131,6 @@ GenerateResult TranscribeByCtc(Model& model, const GenerateOptions& options) {
                             ->second.Cast(DType::kFp32);
   const Pin<float> all = logits.data<float>();
   const int64_t labels = logits.dims().back(), frames = logits.size() / labels;
-  std::optional<text::Tokenizer> tokenizer;
   int64_t before = settings.blank;
   for (int64_t frame = 0; frame < frames; ++frame) {
     const std::span<const float> row =
@@ -130,16 +140,7 @@ GenerateResult TranscribeByCtc(Model& model, const GenerateOptions& options) {
       result.tokens.push_back(static_cast<int32_t>(token));
     before = token;
   }
-  if (settings.texts.empty()) tokenizer = TokenizerOf(model, options);
-  if (tokenizer) result.text = tokenizer->Decode(result.tokens, false);
-  for (const int32_t token : result.tokens) {
-    if (tokenizer) break;
-    if (settings.texts.empty()) {
-      result.text += fmt::format("{}{}", result.text.empty() ? "" : " ", token);
-    } else if (const auto text = settings.texts.find(token); text != settings.texts.end()) {
-      result.text += text->second;
-    }
-  }
+  result.text = TextOf(result.tokens, settings, model, options);
   while (result.text.ends_with(' ')) result.text.pop_back();
   result.text.erase(0, std::min(result.text.find_first_not_of(' '), result.text.size()));
   result.sequence = result.tokens;

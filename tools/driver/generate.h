@@ -20,7 +20,7 @@ struct GenerateOptions {
   std::string prompt;
   // In place of the prompt: tokens, which a language model continues without a tokenizer, so that no
   // token ends the answer, and an encoder-decoder encodes; for these also a sound or a picture. A
-  // picture may also stand beside the prompt or tokens of a language model that reads pictures.
+  // picture may also stand beside the prompt or tokens of a model that reads both.
   bool has_prompt = true;
   std::vector<int64_t> tokens;
   std::filesystem::path audio;  // WAV

@@ -39,8 +39,8 @@ struct GenerationSettings {
   std::optional<int64_t> max_initial_timestamp;
   std::vector<std::pair<int64_t, int32_t>> forced;  // position and token; of older folders
 
-  // Of Florence-2: the token that stands for a part of a picture, how many stand before a prompt, and the
-  // prompts of tasks: "<CAPTION>". "{input}" stands for what a prompt has besides the name of the task.
+  // Florence-2 has a token that stands for a part of a picture, a number of these before each prompt, and
+  // prompts for tasks ("<CAPTION>"), in which "{input}" stands for the text beside the name of the task.
   std::optional<int32_t> picture_token;
   int64_t picture_tokens = 0;
   std::map<std::string, std::string> task_prompts;

@@ -71,7 +71,7 @@ std::vector<Option> RunTable(BenchmarkOptions& into) {
             Into(into.input_files), false, true}),
        Common({"--picture", "FILE",
                "picture for the only image input of the model, like --input NAME=FILE, or, with "
-               "--prompt or --tokens, for a language model that reads pictures (default: none)",
+               "--prompt or --tokens, for a model that reads pictures and texts (default: none)",
                Into(into.picture)}),
        FitOption(into.fit),
        {"--function", "NAME", "function to run (default: the model's default function)",

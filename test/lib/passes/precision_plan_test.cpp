@@ -435,23 +435,34 @@ TEST_CASE("integral values are tracked through blocks", "[precision]") {
 
 TEST_CASE("front ends stay in fp32 up to the next product with weights", "[precision]") {
   // A spectrogram: frames by a product with weights, squares, a logarithm, and a scale.
-  const auto plan = [](const std::string& square, const std::string& last) {
+  const auto plan = [](const std::string& square, const std::string& last, Asked asked = {}) {
     return PlanOf(
         "func main<ios16>(tensor<fp32, [8, 2]> x) {"
         "  w = const()[val = tensor<fp32, [4, 2]>([[1.0, 1.0], [1.0, -1.0], [1.0, 2.0], [-1.0, "
         "1.0]])];"
         "  v = const()[val = tensor<fp32, [2, 4]>([[1.0, 1.0, 1.0, 1.0], [1.0, -1.0, 1.0, -1.0]])];"
         "  f = linear(x = x, weight = w);" +
-        square + "c = maximum(x = s, y = 1e-10); l = log(x = c);" +
-        "m = reduce_max(x = l, axes = [0, 1], keep_dims = true);"
-        "n = sub(x = l, y = m); a = mul(x = n, y = 0.25);" +
-        last + "} -> (y);");
+            square + "c = maximum(x = s, y = 1e-10); l = log(x = c);" +
+            "m = reduce_max(x = l, axes = [0, 1], keep_dims = true);"
+            "n = sub(x = l, y = m); a = mul(x = n, y = 0.25);" +
+            last + "} -> (y);",
+        std::move(asked));
   };
   const std::string squares = "s = mul(x = f, y = f);";
   CHECK(plan(squares, "y = add(x = a, y = 1.0);").narrow.empty());
   const Plan network = plan(squares, "p = linear(x = a, weight = v); y = tanh(x = p);");
   CHECK(network.narrow == Names{"p", "y"});
   CHECK_THAT(network.wide.at("a"), ContainsSubstring("front end"));
+  // So do a division by the number of frames, and sums of squares, whose overflow is no more than an estimate
+  // that measuring overrules elsewhere.
+  const Plan normed = plan(
+      squares,
+      "q = mul(x = a, y = a); t = reduce_sum(x = q, axes = [0], keep_dims = true); z = shape(x = "
+      "a);"
+      "i = slice_by_index(x = z, begin = [0], end = [1], squeeze_mask = [true]);"
+      "j = cast(x = i, dtype = \"fp32\"); d = real_div(x = t, y = j); y = real_div(x = a, y = d);",
+      {.reached = {{"x", 3}, {"f", 3}, {"s", 9}, {"l", 2}, {"a", 2}, {"q", 4}, {"t", 32}}});
+  CHECK(normed.narrow.empty());
   // Features that pass through other operations before the logarithm are those of a network, whose
   // own rounding exceeds that of the operations after it.
   CHECK(plan("t = tanh(x = f); s = mul(x = t, y = t);", "y = add(x = a, y = 1.0);").narrow ==
