@@ -8,12 +8,13 @@ namespace mlc::compress {
 
 namespace {
 
+constexpr uint16_t kSign = 0x8000, kInfinity = 0x7C00;  // of fp16
 constexpr size_t kFew = 2048;  // fewer numbers are sorted, more are counted in a histogram
 
 // The position of an fp16 number in ascending order; -0 and 0 are equal.
 uint16_t KeyOf(uint16_t bits) {
-  if (bits == 0x8000) bits = 0;
-  return bits & 0x8000 ? static_cast<uint16_t>(~bits) : static_cast<uint16_t>(bits | 0x8000);
+  if (bits == kSign) bits = 0;
+  return bits & kSign ? static_cast<uint16_t>(~bits) : static_cast<uint16_t>(bits | kSign);
 }
 
 }  // namespace
@@ -54,7 +55,10 @@ void PointCounter::Add(std::span<const float> numbers, std::span<const float> im
 
 void PointCounter::AddHalves(std::span<const uint16_t> numbers) {
   if (halves_.empty()) halves_.resize(size_t{1} << 16);
-  for (const uint16_t bits : numbers) ++halves_[bits];
+  for (const uint16_t bits : numbers) {
+    ++halves_[bits];
+    greatest_half_ = std::max(greatest_half_, static_cast<uint16_t>(bits & ~kSign));
+  }
 }
 
 void PointCounter::Add(PointCounter other) {
@@ -63,6 +67,7 @@ void PointCounter::Add(PointCounter other) {
   if (!other.halves_.empty()) {
     halves_.resize(size_t{1} << 16);
     for (size_t i = 0; i < halves_.size(); ++i) halves_[i] += other.halves_[i];
+    greatest_half_ = std::max(greatest_half_, other.greatest_half_);
   }
   if (other.sums_.empty() && other.few_.empty()) return;
   if (sums_.empty()) Sort();
@@ -82,39 +87,48 @@ void PointCounter::Sort() {
   few_.clear();
 }
 
-Points PointCounter::Take() {
-  if (!halves_.empty()) {
-    constexpr uint16_t kSign = 0x8000, kInfinity = 0x7C00;
-    Points points;
-    auto append = [&](uint16_t bits) {
-      if ((bits & kInfinity) == kInfinity) points.finite = false;
-      const double value(Half::FromBits(bits));
-      points.greatest = std::max(points.greatest, std::fabs(value));
-      if (bits == 0 && !with_zeros_) return;
-      points.values.push_back(value);
-      points.weights.push_back(static_cast<double>(halves_[bits]));
+Points PointCounter::TakeHalves() {
+  Points points{.finite = greatest_half_ < kInfinity,
+                .greatest = static_cast<double>(Half::FromBits(greatest_half_))};
+  const uint32_t zeros = halves_[0] + halves_[kSign];
+  halves_[0] = with_zeros_ ? zeros : 0;
+  halves_[kSign] = 0;
+  // Most numbers do not occur in a small group, so that blocks without any are skipped. The numbers
+  // of a block have one exponent, and so one distance. Whether one occurs cannot be predicted.
+  constexpr int kBlock = 16;
+  auto append = [&](int block, int from, int by) {
+    uint32_t* counts = halves_.data() + block;
+    uint32_t any = 0;
+    for (int i = 0; i < kBlock; ++i) any |= counts[i];
+    if (any == 0) return;
+    const auto number = [&](int i) {
+      return static_cast<double>(Half::FromBits(static_cast<uint16_t>(block + i)));
     };
-    halves_[0] += std::exchange(halves_[kSign], 0U);
-    // Most numbers do not occur in a small group, so that blocks without any are skipped.
-    constexpr int kBlock = 16;
-    auto occurs = [&](int block) {
-      uint32_t any = 0;
-      for (int i = 0; i < kBlock; ++i) any |= halves_[block + i];
-      return any != 0;
-    };
-    for (int block = 0x10000 - kBlock; block >= kSign; block -= kBlock) {
-      if (!occurs(block)) continue;
-      for (int bits = block + kBlock - 1; bits >= block; --bits)
-        if (halves_[bits] != 0) append(static_cast<uint16_t>(bits));
+    const double first = number(0), step = number(1) - first;
+    double values[kBlock], weights[kBlock];
+    int size = 0;
+    for (int i = from; i >= 0 && i < kBlock; i += by) {
+      values[size] = first + i * step;
+      weights[size] = counts[i];
+      size += counts[i] != 0;
     }
-    for (int block = 0; block < kSign; block += kBlock) {
-      if (!occurs(block)) continue;
-      for (int bits = block; bits < block + kBlock; ++bits)
-        if (halves_[bits] != 0) append(static_cast<uint16_t>(bits));
-    }
-    halves_.clear();
-    return points;
+    points.values.insert(points.values.end(), values, values + size);
+    points.weights.insert(points.weights.end(), weights, weights + size);
+    std::fill_n(counts, kBlock, 0U);
+  };
+  if (points.finite) {
+    const int last = greatest_half_ / kBlock * kBlock;
+    for (int block = last; block >= 0; block -= kBlock) append(kSign + block, kBlock - 1, -1);
+    for (int block = 0; block <= last; block += kBlock) append(block, 0, 1);
+  } else {
+    std::ranges::fill(halves_, 0U);
   }
+  greatest_half_ = 0;
+  return points;
+}
+
+Points PointCounter::Take() {
+  if (!halves_.empty()) return TakeHalves();
   Points points{.finite = finite_, .greatest = greatest_};
   auto append = [&](const Sum& sum) {
     if (sum.weight == 0) return;

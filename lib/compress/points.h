@@ -39,6 +39,7 @@ class PointCounter {
 
  private:
   void Sort();
+  Points TakeHalves();
   void Count(uint16_t key, double number, double weight);
 
   struct Sum {
@@ -54,6 +55,7 @@ class PointCounter {
   };
   std::vector<Few> few_;
   std::vector<uint32_t> halves_;  // counts by bits
+  uint16_t greatest_half_ = 0;    // without the sign
 };
 
 // The exponent for PointCounter with which numbers up to this magnitude are well resolved.

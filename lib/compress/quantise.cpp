@@ -366,6 +366,7 @@ class Quantiser {
             Sums sum{.finite = AllFinite(numbers)};
             std::vector<float> importance, buffer;
             std::vector<uint16_t> bits;
+            PointCounter of_halves(0, !scheme_.sparse());
             for (int64_t i = 0; sum.finite && i < std::ssize(numbers) / cell; ++i) {
               const auto block =
                   numbers.subspan(static_cast<size_t>(i * cell), static_cast<size_t>(cell));
@@ -382,18 +383,20 @@ class Quantiser {
                 weights = importance;
               }
               const bool halves = weight_.dtype() == DType::kFp16 && weights.empty();
-              PointCounter counter(weight_.dtype() == DType::kFp16 && scale.empty()
-                                       ? 0
-                                       : ExponentFor(GreatestOf(block)),
-                                   !scheme_.sparse());
+              Points points;
               if (halves) {
                 bits.resize(block.size());
-                for (size_t k = 0; k < bits.size(); ++k) bits[k] = Half(block[k]).bits;
-                counter.AddHalves(bits);
+                ConvertElements(DType::kFp32, reinterpret_cast<const std::byte*>(block.data()),
+                                DType::kFp16, reinterpret_cast<std::byte*>(bits.data()), cell);
+                of_halves.AddHalves(bits);
+                points = of_halves.Take();
               } else {
+                const bool narrow = weight_.dtype() == DType::kFp16 && scale.empty();
+                PointCounter counter(narrow ? 0 : ExponentFor(GreatestOf(block)),
+                                     !scheme_.sparse());
                 counter.Add(block, weights);
+                points = counter.Take();
               }
-              const Points points = counter.Take();
               tables[first + i] = BestTable(points, size, scheme_.int8_table, StoredFor(points));
               sum.energy += SumOfSquares(block, weights);
             }

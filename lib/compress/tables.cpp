@@ -31,21 +31,36 @@ Table Rounded(const std::vector<double>& means, bool int8_entries, Stored stored
 
 // Assigns points to entries, sums up the error, and returns the means of those of each entry.
 std::vector<double> Assigned(const Points& points, Table& table) {
+  // Sums of several lanes, of which one addition need not wait for the other.
+  using Doubles [[gnu::vector_size(4 * sizeof(double)), gnu::aligned(sizeof(double))]] = double;
+  constexpr size_t kLanes = sizeof(Doubles) / sizeof(double);
+  auto added = [](const Doubles& lanes) { return lanes[0] + lanes[1] + (lanes[2] + lanes[3]); };
   std::vector<double> means(table.entries.begin(), table.entries.end());
   table.error = points.inside;
   size_t at = 0;
   for (size_t entry = 0; entry < table.entries.size(); ++entry) {
     const auto value = static_cast<double>(table.entries[entry]);
-    const bool last = entry + 1 == table.entries.size();
-    const double until = last ? 0 : (value + static_cast<double>(table.entries[entry + 1])) / 2;
-    double weight = 0, sum = 0;
-    for (; at < points.values.size() && (last || points.values[at] <= until); ++at) {
-      const double off = points.values[at] - value;
-      table.error += points.weights[at] * off * off;
-      weight += points.weights[at];
-      sum += points.weights[at] * points.values[at];
+    size_t end = points.values.size();
+    if (entry + 1 < table.entries.size()) {
+      const double until = (value + static_cast<double>(table.entries[entry + 1])) / 2;
+      end = std::upper_bound(points.values.begin() + static_cast<ptrdiff_t>(at),
+                             points.values.end(), until) -
+            points.values.begin();
     }
-    if (weight > 0) means[entry] = sum / weight;
+    Doubles weights = {}, sums = {}, errors = {};
+    auto add = [&](const Doubles& x, const Doubles& w) __attribute__((always_inline)) {
+      const Doubles off = x - value;
+      errors += w * off * off;
+      weights += w;
+      sums += w * x;
+    };
+    for (; at + kLanes <= end; at += kLanes)
+      add(*reinterpret_cast<const Doubles*>(&points.values[at]),
+          *reinterpret_cast<const Doubles*>(&points.weights[at]));
+    for (; at < end; ++at) add(Doubles{points.values[at]}, Doubles{points.weights[at]});
+    const double weight = added(weights);
+    table.error += added(errors);
+    if (weight > 0) means[entry] = added(sums) / weight;
   }
   return means;
 }
