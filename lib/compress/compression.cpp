@@ -76,6 +76,12 @@ std::string CompressionJson(const Compression& compression) {
     json["generated_loss"] = LossJson(*compression.generated_loss);
     json["generated_loss"]["outputs"] = OutputsJson(*compression.generated_loss);
   }
+  if (compression.tuned) {
+    const Tuned& tuned = *compression.tuned;
+    json["trained"] = {
+        {"weights", tuned.weights}, {"steps", tuned.steps}, {"samples", tuned.samples}};
+    if (!tuned.why.empty()) json["trained"]["reason"] = tuned.why;
+  }
   for (const UnitFinding& finding : compression.units)
     json["units"].push_back({{"rule", finding.rule},
                              {"unit", finding.unit},
@@ -118,6 +124,7 @@ std::string CompressionJson(const Compression& compression) {
     if (weight.output_energy > 0) entry["output_snr_db"] = Decibels(weight.output_snr());
     if (weight.bias_corrected) entry["bias_corrected"] = true;
     if (weight.equalised) entry["equalised"] = true;
+    if (weight.trained) entry["trained"] = true;
     if (!weight.reason.empty()) entry["reason"] = weight.reason;
   }
   return JsonText(json, 2, BadUtf8::kReplace);

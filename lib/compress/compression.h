@@ -36,7 +36,8 @@ struct WeightReport {
   double output_error = 0, output_energy = 0;
   bool bias_corrected = false;
   bool equalised = false;  // factors were moved between it and other layers
-  std::string reason;      // why it is unchanged, or why `used` differs from `asked`
+  bool trained = false;
+  std::string reason;  // why it is unchanged, or why `used` differs from `asked`
 
   double snr() const;  // dB; infinite without an error
   double output_snr() const;
@@ -82,6 +83,18 @@ struct UnitFinding {
   int64_t operations = 0;
 };
 
+// A compressed weight that may be trained.
+struct Tunable {
+  std::vector<const Value*> values;  // the constants that hold it
+  Tensor source, encoded;            // `encoded` is replaced
+};
+// What training compressed weights has done.
+struct Tuned {
+  int64_t steps = 0, samples = 0;
+  int64_t weights = 0;  // that were replaced
+  std::string why;      // why none was
+};
+
 struct Compression {
   std::vector<Rule> rules;
   // Makes every encoded constant plain, whatever it is used for; there are no rules.
@@ -104,12 +117,16 @@ struct Compression {
   int most_evaluations = 0;
   std::string evaluated_on = {};
   std::string observed_on = {};  // the inputs of `observe`
+  // Trains the weights of a program, so that its outputs become those before compression. Empty: not
+  // asked for, or not possible.
+  std::function<Tuned(const Program&, std::vector<Tunable>&)> tune = {};
   // The same on the generated inputs that a package is verified on by default.
   std::function<Loss(const Program&)> evaluate_generated = {};
 
   std::vector<CurvePoint> curve = {};  // of rules with auto
   std::optional<Loss> loss = {};       // of the compressed program
   std::optional<Loss> generated_loss = {};
+  std::optional<Tuned> tuned = {};
   // In order of execution.
   std::vector<WeightReport> weights = {};
   std::vector<ActivationReport> activations = {};
@@ -127,6 +144,7 @@ struct Compression {
   void ReleaseFunctions() {
     measure = nullptr;
     observe = nullptr;
+    tune = nullptr;
     evaluate = evaluate_generated = nullptr;
     progress = nullptr;
   }

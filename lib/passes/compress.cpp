@@ -15,6 +15,8 @@
 #include <mutex>
 
 #include "lib/compress/quantise.h"
+#include "lib/compress/weight_view.h"
+#include "lib/ir/encoding.h"
 #include "lib/passes/choose_schemes.h"
 #include "lib/passes/equalise_channels.h"
 #include "lib/passes/quantise_activations.h"
@@ -43,6 +45,21 @@ std::string WhyUnchanged(const Candidate& candidate) {
   if (tensor.size() < kLeastElements && !candidate.named)
     return fmt::format("it has fewer than {} elements", kLeastElements);
   return "";
+}
+
+double SquaredDifference(const Tensor& a, const Tensor& b) {
+  constexpr int64_t kChunk = int64_t{1} << 16;
+  double sum = 0;
+  for (int64_t first = 0; first < a.size(); first += kChunk) {
+    const int64_t count = std::min(kChunk, a.size() - first);
+    const std::vector<float> x = compress::ReadFloats(Dense(a), first, count),
+                             y = compress::ReadFloats(Dense(b), first, count);
+    for (int64_t i = 0; i < count; ++i) {
+      const double d = static_cast<double>(x[i]) - static_cast<double>(y[i]);
+      sum += d * d;
+    }
+  }
+  return sum;
 }
 
 class Compressor {
@@ -95,6 +112,7 @@ class Compressor {
         changed |= candidate->report.compressed && Replace(*candidate);
       }
     }
+    Tune(chosen);
     changed |= QuantiseInputs(chosen);
     if (compression_.evaluate && changed) compression_.loss = compression_.evaluate(program_);
     if (compression_.evaluate_generated && changed)
@@ -334,6 +352,7 @@ class Compressor {
     report.energy = made.energy;
     report.output_error = made.output_error;
     report.output_energy = made.output_energy;
+    candidate.source = std::move(candidate.tensor);
     candidate.tensor = std::move(made.tensor);
     if (made.bias.empty() || made.error == 0) return;
     Operation* bias = BiasOf(candidate);
@@ -342,6 +361,32 @@ class Compressor {
     const std::vector<float> stored(corrected.begin(), corrected.end());
     bias->val = Tensor::Of(bias->val.dims(), stored).Cast(bias->val.dtype()).InMemory();
     report.bias_corrected = true;
+  }
+
+  // Trains what was compressed.
+  void Tune(const std::vector<Candidate*>& chosen) {
+    if (!compression_.tune) return;
+    std::vector<Candidate*> compressed;
+    std::vector<compress::Tunable> weights;
+    for (Candidate* candidate : chosen) {
+      if (!candidate->report.compressed) continue;
+      compressed.push_back(candidate);
+      weights.push_back({.values = {candidate->values.begin(), candidate->values.end()},
+                         .source = candidate->source,
+                         .encoded = candidate->tensor});
+    }
+    if (weights.empty()) return;
+    compression_.tuned = compression_.tune(program_, weights);
+    for (size_t i = 0; i < weights.size(); ++i) {
+      Candidate& candidate = *compressed[i];
+      if (weights[i].encoded.encoding() == candidate.tensor.encoding()) continue;
+      candidate.tensor = weights[i].encoded;
+      Replace(candidate);
+      // What the weight lost alone tells less now: errors make up for each other.
+      candidate.report.trained = true;
+      candidate.report.error = SquaredDifference(candidate.tensor, candidate.source);
+      candidate.report.output_error = candidate.report.output_energy = 0;
+    }
   }
 
   // Quantises the activations of layers with the scheme w8a8.

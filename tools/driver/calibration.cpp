@@ -43,6 +43,8 @@ constexpr int64_t kFewSamples = 4, kObservedSamples = 16, kComparedSamples = 64;
 // The multiply-adds of all runs together, once for statistics and twice for comparing programs: a
 // minute or two on a processor of 2024.
 constexpr double kMostWork = 1e11;
+// Training compressed weights takes longer than measuring them, and gains more.
+constexpr double kMostTuningWork = 2e12;
 
 void RequireFinite(const Samples& samples) {
   for (const auto& [function, of] : samples.functions)
@@ -303,6 +305,7 @@ Measuring::Measuring(const std::string& given, const fs::path& model, const Prog
   compared_on_ = compared.description;
   loss_work_ = of_sample * static_cast<double>(std::min(most, compared.count()));
   loss_.emplace(compared, most, logits);
+  if (!statistics_) tuner_.emplace(samples_, logits, work_, kMostTuningWork);
   try {
     generated_ = VerifiedByDefault(program);
   } catch (const Error&) {
@@ -313,8 +316,8 @@ Measuring::Measuring(const std::string& given, const fs::path& model, const Prog
   generated_loss_.emplace(generated_, kMostSamples, std::move(logits));
 }
 
-void Measuring::Prepare(const Program& program, compress::Compression& compression,
-                        bool calibrate) {
+void Measuring::Prepare(const Program& program, compress::Compression& compression, bool calibrate,
+                        bool train) {
   constexpr double kMostCalls = 16, kMostEvaluations = 2000;
   if (statistics_) {
     compression.inputs = compression.observed_on = statistics_->Description();
@@ -351,6 +354,11 @@ void Measuring::Prepare(const Program& program, compress::Compression& compressi
       return calibration::Observe(measured, samples_, {}, values).values;
     };
   }
+  if (calibrate && train && tuner_ && tuner_->Aim(program))
+    compression.tune = [this, &compression](const Program& changed,
+                                            std::vector<compress::Tunable>& weights) {
+      return (*tuner_)(changed, weights, compression.progress);
+    };
   if (!loss_) return;
   compression.most_evaluations =
       static_cast<int>(std::clamp(2 * kMostWork / loss_work_, 1.0, kMostEvaluations));

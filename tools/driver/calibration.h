@@ -9,6 +9,7 @@
 #include "lib/calibration/end_to_end_loss.h"
 #include "lib/calibration/samples.h"
 #include "lib/calibration/statistics.h"
+#include "lib/calibration/tuning.h"
 #include "lib/compress/compression.h"
 #include "lib/precision/measure.h"
 #include "tools/driver/compile.h"
@@ -46,7 +47,9 @@ class Measuring {
   // their outputs are compared with. Without `calibrate`, the inputs only tell what a program loses,
   // if running it takes little time, and the ranges of activations. With `calibrate` only, throws
   // the errors of running, and Error "bad-input" for inputs with NaN.
-  void Prepare(const Program& program, compress::Compression& compression, bool calibrate);
+  // `train` also lets it train what it has compressed for the inputs.
+  void Prepare(const Program& program, compress::Compression& compression, bool calibrate,
+               bool train);
   // Updates the losses of a program whose activations are quantised, when it has its final types:
   // a number between two steps may be rounded to the other one in fp16.
   void MeasureAgain(const Program& program, compress::Compression& compression);
@@ -64,6 +67,7 @@ class Measuring {
   std::optional<calibration::EndToEndLoss> loss_;
   calibration::Samples generated_;
   std::optional<calibration::EndToEndLoss> generated_loss_;
+  std::optional<calibration::Tuner> tuner_;
   // Weights that were looked up in the statistics, and one with other elements.
   int64_t asked_ = 0, found_ = 0;
   std::string different_;

@@ -218,7 +218,7 @@ Optimized OptimizeSource(const Source& source, const CompileOptions& options,
   const std::unique_ptr<Measuring> measuring =
       MeasuringFor(optimized.compression, options.calibrate, model, program, options.fit);
   if (measuring && optimized.compression)
-    measuring->Prepare(program, *optimized.compression, !options.calibrate.empty());
+    measuring->Prepare(program, *optimized.compression, !options.calibrate.empty(), options.train);
   precision::MeasureInputs inputs;
   if (options.measure && options.precision != passes::PassContext::Precision::kFp32) {
     inputs = !options.calibrate.empty() && measuring->samples()

@@ -34,6 +34,8 @@ struct CompileOptions {
   media::Fit fit = media::Fit::kNone;  // of pictures and sounds among them
   std::filesystem::path report;        // of compression (compression_page.h); empty: none
   std::filesystem::path resume;  // folder of compressed weights (stored_results.h); empty: none
+  // Train compressed weights on the inputs of `calibrate` (lib/calibration/tuning.h).
+  bool train = true;
   std::optional<std::string> budget;  // for --precision mixed, as accepted by ParseBudgets
   std::vector<std::string> fp32_ops, fp16_ops;  // see PassContext
   bool fp16_strict = false;                     // operations that would stay in fp32 are errors

@@ -214,7 +214,11 @@ std::vector<Option> CompileTable(CompileOptions& into) {
              {{"--resume", "DIR",
                "keep each weight that is compressed for --calibrate in DIR, and take those that an "
                "interrupted run left there (default: none)",
-               Destination(into.resume)}}),
+               Destination(into.resume)},
+              {"--no-training", "",
+               "do not train compressed weights on the inputs of --calibrate, which takes longer "
+               "than the rest",
+               Switch(into.train, false)}}),
          table);
   Append(Grouped(OptionGroup::kDebugging,
                  {{"--stats", "FILE",
@@ -267,6 +271,8 @@ std::vector<Option> OptimizeTable(OptimizeOptions& into) {
                "explains rules (default: weights are stored as they are)")),
            {"--resume", "DIR", "keep compressed weights in DIR, as in mlc compile (default: none)",
             Into(into.resume)},
+           {"--no-training", "", "do not train compressed weights, as in mlc compile",
+            Switch(into.train, false)},
            {"--decompress", "", "store compressed constants as plain ones",
             Switch(into.decompress)}}),
       table);

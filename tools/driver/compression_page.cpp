@@ -57,6 +57,10 @@ report::Document Report(const std::string& title, const Compression& compression
       {"bytes before", totals.bytes_before, Quantity::kBytes},
       {"bytes after", totals.bytes_after, Quantity::kBytes}};
   if (!compression.inputs.empty()) document.facts.push_back({"calibrated on", compression.inputs});
+  if (compression.tuned && compression.tuned->weights > 0)
+    document.facts.push_back(
+        {"trained", fmt::format("{} weights, {} steps on {} samples", compression.tuned->weights,
+                                compression.tuned->steps, compression.tuned->samples)});
   if (compression.loss) {
     document.facts.push_back(
         {"signal to noise", Decibels(1, compression.loss->noise), Quantity::kDecibels});

@@ -174,7 +174,8 @@ OptimizedFor RunOn(Program& program, const fs::path& model, const std::function<
   }
   const std::unique_ptr<Measuring> measuring =
       MeasuringFor(result.compression, options.calibrate, model, program, options.fit);
-  if (measuring) measuring->Prepare(program, *result.compression, !options.calibrate.empty());
+  if (measuring)
+    measuring->Prepare(program, *result.compression, !options.calibrate.empty(), options.train);
   result.passes = RunPipeline(program, again, passes, context, options.pipeline);
   if (measuring) measuring->RequireUsed();
   if (result.compression) {

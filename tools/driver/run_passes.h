@@ -52,6 +52,7 @@ struct OptimizeOptions {
   media::Fit fit = media::Fit::kNone;  // of pictures and sounds among them
   std::filesystem::path report;        // of compression (compression_page.h); empty: none
   std::filesystem::path resume;   // folder of compressed weights (stored_results.h); empty: none
+  bool train = true;              // compressed weights, on the inputs of `calibrate`
   bool inline_constants = false;  // print small constants at their uses in MIL text
   std::filesystem::path output;   // .mlpackage or .mil; empty: only `text`
   bool force = false;             // replace existing outputs

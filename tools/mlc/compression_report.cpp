@@ -67,6 +67,13 @@ std::string CompressionText(const compress::Compression& compression) {
                                      10 * std::log10(totals.energy / totals.error))
                        : "");
   if (!compression.inputs.empty()) text += fmt::format("calibrated on {}\n", compression.inputs);
+  if (compression.tuned) {
+    const compress::Tuned& tuned = *compression.tuned;
+    text += tuned.weights > 0
+                ? fmt::format("{} trained, {} on {}\n", Counted(tuned.weights, "weight"),
+                              Counted(tuned.steps, "step"), Counted(tuned.samples, "sample"))
+                : fmt::format("no weight was trained: {}\n", tuned.why);
+  }
   if (compression.stored)
     text += fmt::format("{} result{} taken from \"{}\"\n", compression.stored->found(),
                         compression.stored->found() == 1 ? " was" : "s were",
