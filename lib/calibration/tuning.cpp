@@ -191,7 +191,7 @@ Tuned Tuner::operator()(const Program& program, std::vector<Tunable>& tunables,
     for (const double loss : losses) sum += loss;
     return sum / static_cast<double>(held.size());
   };
-  auto assign = [&] {
+  auto assign = [&](std::vector<LatentWeight>& weights) {
     for (size_t w = 0; w < weights.size(); ++w) training.Set(w, dims[w], weights[w].Values());
   };
   for (size_t w = 0; w < weights.size(); ++w)
@@ -200,50 +200,59 @@ Tuned Tuner::operator()(const Program& program, std::vector<Tunable>& tunables,
   double best = held_loss();
   std::vector<Tensor> best_weights;
 
-  std::mt19937 random(0);
-  std::vector<size_t> order;
-  const int64_t batch = std::min<int64_t>(kBatch, std::ssize(train));
-  constexpr double kRate = 3e-3, kWarmUp = 10;
-  constexpr int64_t kBetweenChecks = 25;
-  for (int64_t step = 0; step < steps_; ++step) {
-    while (std::ssize(order) < batch) {
-      const std::vector<size_t> more = Shuffled(train.size(), random);
-      order.insert(order.begin(), more.begin(), more.end());
-    }
-    std::vector<size_t> drawn(order.end() - batch, order.end());
-    order.resize(order.size() - static_cast<size_t>(batch));
-    assign();
-    std::vector<std::map<std::string, Tensor>> results(drawn.size());
-    ParallelFor(batch, 0, [&](int64_t i) {
-      const size_t sample = train[drawn[i]];
-      results[i] = training.Run(*samples_[sample], references[sample]);
-    });
-    const double left = 1 - static_cast<double>(step) / static_cast<double>(steps_),
-                 rate = kRate * left * std::min(1.0, static_cast<double>(step + 1) / kWarmUp);
-    ParallelFor(std::ssize(weights), 0, [&](int64_t w) {
-      std::vector<float> sum(static_cast<size_t>(ElementCount(dims[w])));
-      for (const auto& one : results)
-        for (const size_t input : inputs_of[w]) {
-          const Pin<float> gradient = one.at(made->gradients[input]).data<float>();
-          for (size_t i = 0; i < sum.size(); ++i) sum[i] += gradient[i];
-        }
-      for (float& x : sum) x /= static_cast<float>(batch);
-      weights[w].Step(sum, rate);
-    });
-    if ((step + 1) % kBetweenChecks == 0 || step + 1 == steps_) {
-      assign();
-      if (const double loss = held_loss(); loss < best) {
-        best = loss;
-        best_weights.clear();
-        for (const LatentWeight& weight : weights) best_weights.push_back(weight.Encoded());
+  auto train_all = [&](std::vector<LatentWeight> weights) {
+    std::mt19937 random(0);
+    std::vector<size_t> order;
+    const int64_t batch = std::min<int64_t>(kBatch, std::ssize(train));
+    constexpr double kRate = 3e-3, kWarmUp = 10;
+    constexpr int64_t kBetweenChecks = 25;
+    for (int64_t step = 0; step < steps_; ++step) {
+      while (std::ssize(order) < batch) {
+        const std::vector<size_t> more = Shuffled(train.size(), random);
+        order.insert(order.begin(), more.begin(), more.end());
       }
+      std::vector<size_t> drawn(order.end() - batch, order.end());
+      order.resize(order.size() - static_cast<size_t>(batch));
+      assign(weights);
+      std::vector<std::map<std::string, Tensor>> results(drawn.size());
+      ParallelFor(batch, 0, [&](int64_t i) {
+        const size_t sample = train[drawn[i]];
+        results[i] = training.Run(*samples_[sample], references[sample]);
+      });
+      const double left = 1 - static_cast<double>(step) / static_cast<double>(steps_),
+                   rate = kRate * left * std::min(1.0, static_cast<double>(step + 1) / kWarmUp);
+      ParallelFor(std::ssize(weights), 0, [&](int64_t w) {
+        std::vector<float> sum(static_cast<size_t>(ElementCount(dims[w])));
+        for (const auto& one : results)
+          for (const size_t input : inputs_of[w]) {
+            const Pin<float> gradient = one.at(made->gradients[input]).data<float>();
+            for (size_t i = 0; i < sum.size(); ++i) sum[i] += gradient[i];
+          }
+        for (float& x : sum) x /= static_cast<float>(batch);
+        weights[w].Step(sum, rate);
+      });
+      if ((step + 1) % kBetweenChecks == 0 || step + 1 == steps_) {
+        assign(weights);
+        if (const double loss = held_loss(); loss < best) {
+          best = loss;
+          best_weights.clear();
+          for (const LatentWeight& weight : weights) best_weights.push_back(weight.Encoded());
+        }
+      }
+      if (progress)
+        progress({.name = "training compressed weights",
+                  .share = static_cast<double>(step + 1) / static_cast<double>(steps_)});
     }
-    if (progress)
-      progress({.name = "training compressed weights",
-                .share = static_cast<double>(step + 1) / static_cast<double>(steps_)});
-  }
+  };
   result.steps = steps_;
   result.samples = std::ssize(train);
+  train_all(weights);
+  result.codes = !best_weights.empty();
+  if (best_weights.empty()) {
+    // Codes were already chosen together, row by row, which gradients cannot always improve.
+    for (LatentWeight& weight : weights) weight.KeepCodes();
+    train_all(weights);
+  }
   if (best_weights.empty()) {
     result.why = "it did not lower the loss on other samples";
     return result;

@@ -80,6 +80,7 @@ std::string CompressionJson(const Compression& compression) {
     const Tuned& tuned = *compression.tuned;
     json["trained"] = {
         {"weights", tuned.weights}, {"steps", tuned.steps}, {"samples", tuned.samples}};
+    if (tuned.weights > 0) json["trained"]["codes"] = tuned.codes;
     if (!tuned.why.empty()) json["trained"]["reason"] = tuned.why;
   }
   for (const UnitFinding& finding : compression.units)

@@ -92,6 +92,7 @@ struct Tunable {
 struct Tuned {
   int64_t steps = 0, samples = 0;
   int64_t weights = 0;  // that were replaced
+  bool codes = false;   // integers and indices were trained, too, not only tables and scales
   std::string why;      // why none was
 };
 

@@ -137,7 +137,7 @@ float LatentWeight::Rounded(float number) const {
 std::vector<float> LatentWeight::Values() {
   std::vector<float> values(latent_.numbers.size());
   if (is_palette()) {
-    AssignEntries();
+    if (!keeps_codes_) AssignEntries();
     for (size_t i = 0; i < codes_.size(); ++i) {
       const float* entry =
           &entries_.numbers[(cells_[i] * entry_count_ + codes_[i]) * static_cast<int64_t>(vector_)];
@@ -148,7 +148,7 @@ std::vector<float> LatentWeight::Values() {
     }
     return values;
   }
-  AssignIntegers();
+  if (!keeps_codes_) AssignIntegers();
   for (size_t i = 0; i < values.size(); ++i) {
     const int32_t cell = cells_[i], steps = codes_[i] - (offsets_.empty() ? 0 : offsets_[cell]);
     values[i] = Rounded(entries_.numbers[cell]) * static_cast<float>(steps);
@@ -228,7 +228,7 @@ void LatentWeight::Step(std::span<const float> gradient, double rate) {
   }
   ++steps_;
   const double mean = 1 / (1 - std::pow(0.9, steps_)), square = 1 / (1 - std::pow(0.99, steps_));
-  for (size_t i = 0; i < latent_.numbers.size(); ++i)
+  for (size_t i = 0; !keeps_codes_ && i < latent_.numbers.size(); ++i)
     latent_.Step(i, static_cast<double>(gradient[i]), rate * size_, mean, square);
   // A scale multiplies integers up to half of their range; entries are in units of their factors.
   double factor = 1;

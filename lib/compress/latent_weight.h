@@ -22,7 +22,10 @@ class LatentWeight {
   // themselves, and if a scale is 0.
   static std::optional<LatentWeight> Of(const Tensor& encoded, const Tensor& source);
 
-  // Assigns codes, and returns the values.
+  // Leaves the codes as they were given: only tables and scales are trained.
+  void KeepCodes() { keeps_codes_ = true; }
+
+  // Assigns codes, unless they are kept, and returns the values.
   std::vector<float> Values();
   // Moves everything by one step of Adam (Kingma and Ba 2014), whose size is `rate` times the root
   // mean square of the source. `gradient` has an element for each value.
@@ -61,6 +64,7 @@ class LatentWeight {
   int64_t entry_count_ = 0;       // of a table
   int32_t low_ = 0, high_ = 0;    // of integers
   int64_t steps_ = 0;
+  bool keeps_codes_ = false;
 };
 
 }  // namespace mlc::compress

@@ -126,6 +126,39 @@ def test_compares_on_other_inputs(folder):
     assert report["loss"]["inputs"] == "generated inputs, 8 samples", report["loss"]
 
 
+def test_training(folder):
+    """Weights are trained on most samples where every operator between them and the outputs has a derivative; on any number of threads."""
+    random = np.random.default_rng(0)
+
+    def model(name, between):
+        u, v = (random.normal(0, 0.2, shape).astype("f2") for shape in ((48, 64), (64, 48)))
+        (folder / f"{name}.mil").write_text("func main<ios18>(tensor<fp16, [4, 64]> x) {\n"
+                                            f"  tensor<fp16, [48, 64]> u = const()[val = {compressible_models.numbers(u)}];\n"
+                                            f"  tensor<fp16, [64, 48]> v = const()[val = {compressible_models.numbers(v)}];\n"
+                                            f"  a = linear(x = x, weight = u); b = {between}(x = a); y = linear(x = b, weight = v);\n"
+                                            "} -> (y);\n")
+        return folder / f"{name}.mil"
+
+    def compressed(source, name, *options, threads="2"):
+        package = folder / f"{name}.mlpackage"
+        return package, expect(run("opt", source, "--compress", "pal2", "--calibrate", "generated:64", "-o", package, "--json", *options,
+                                   environment={"MLC_THREADS": threads}), 0).answer["compression"]
+
+    known, unknown = model("known", "silu"), model("unknown", "erf")
+    package, trained = compressed(known, "one", threads="1")
+    assert trained["trained"] == {"weights": 2, "steps": 200, "samples": 56, "codes": False}, trained["trained"]
+    assert all(entry["trained"] and "output_snr_db" not in entry for entry in trained["tensors"]), trained
+    other, plain = compressed(known, "plain", "--no-training")
+    assert "trained" not in plain and trained["loss"]["snr_db"] >= plain["loss"]["snr_db"] - 0.05, (trained["loss"], plain["loss"])
+    assert trained["bytes_after"] == plain["bytes_after"] and package_bytes(package) != package_bytes(other)
+    again, _ = compressed(known, "eight", threads="8")
+    assert package_bytes(package) == package_bytes(again)
+    _, left = compressed(unknown, "left")
+    assert left["trained"]["weights"] == 0 and left["trained"]["reason"] == "there is no derivative of erf", left["trained"]
+    expect(run("opt", known, "--compress", "pal2", "--calibrate", "generated:64", "-o", folder / "text.mlpackage"), 0,
+           "tables and scales of 2 weights trained, 200 steps on 56 samples")
+
+
 def test_packages(folder):
     """Packages of anybody are calibrated, too; encoded weights may be chosen anew."""
     package = compressible_models.package(folder, "linear", run, expect)

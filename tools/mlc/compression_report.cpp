@@ -69,10 +69,12 @@ std::string CompressionText(const compress::Compression& compression) {
   if (!compression.inputs.empty()) text += fmt::format("calibrated on {}\n", compression.inputs);
   if (compression.tuned) {
     const compress::Tuned& tuned = *compression.tuned;
-    text += tuned.weights > 0
-                ? fmt::format("{} trained, {} on {}\n", Counted(tuned.weights, "weight"),
-                              Counted(tuned.steps, "step"), Counted(tuned.samples, "sample"))
-                : fmt::format("no weight was trained: {}\n", tuned.why);
+    text +=
+        tuned.weights > 0
+            ? fmt::format("{}{} trained, {} on {}\n", tuned.codes ? "" : "tables and scales of ",
+                          Counted(tuned.weights, "weight"), Counted(tuned.steps, "step"),
+                          Counted(tuned.samples, "sample"))
+            : fmt::format("no weight was trained: {}\n", tuned.why);
   }
   if (compression.stored)
     text += fmt::format("{} result{} taken from \"{}\"\n", compression.stored->found(),
