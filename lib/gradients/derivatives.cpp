@@ -1,4 +1,3 @@
-// Operators by name: the rows of the table, and what derivatives are built from.
 #include "lib/gradients/derivatives.h"
 
 #include <algorithm>

@@ -81,8 +81,7 @@ Value* AsInput(Function& function, Value* weight, Diagnostics& diagnostics) {
 
 class Backward {
  public:
-  Backward(Function& function, Builder& b, const std::vector<Value*>& weights)
-      : function_(function), b_(b) {
+  Backward(const Function& function, Builder& b, const std::vector<Value*>& weights) : b_(b) {
     needed_.insert(weights.begin(), weights.end());
     for (Operation* op : function.body.operations()) {
       bool reaches = false;
@@ -160,7 +159,6 @@ class Backward {
     return WithShape(b_, gradient, dims);
   }
 
-  Function& function_;
   Builder& b_;
   std::unordered_set<const Value*> needed_;
   std::vector<Operation*> forward_;  // those that a weight reaches
