@@ -350,6 +350,9 @@ def test_what_is_not_built_leaves_nothing_and_what_was_there(folder):
 
 def test_budgets_of_single_outputs(folder):
     good = prepare(folder)
+    # NumPy may add up products in the same order, so that nothing would differ.
+    reference = folder / "models" / "y.npy"
+    np.save(reference, np.load(reference) * np.float32(1 + 1e-5))
     for budget, code, texts in (
             ({"base": "fp32"}, 0, ["PASSED"]), ({"max_error": 1e-3, "rmse": 1e-3, "per_axis": -1}, 0, ["axis -1"]),
             ({"base": "fp32", "outputs": {"y": {"max_error": 1e-12}}}, 3, ["FAIL y", "max error 1e-12", "worst at"]),
