@@ -106,8 +106,8 @@ bool HasAny(std::string_view name, std::initializer_list<std::string_view> parts
                              [&](std::string_view part) { return name.find(part) != name.npos; });
 }
 
-// Returns whether only masks as prompts, a single mask, or the memory of a video needs the tensor. transformers
-// ignores the same ones (modeling_sam2.py, _keys_to_ignore_on_load_unexpected).
+// Returns whether only masks as prompts, a single mask, or the memory of a video needs the tensor.
+// transformers ignores the same ones (modeling_sam2.py, _keys_to_ignore_on_load_unexpected).
 bool IsSamLeftOver(std::string_view name) {
   return HasAny(name, {"prompt_encoder.mask_embed.", "mask_decoder.output_hypernetworks_mlps.0.",
                        "shared_embedding.positional_embedding", "memory_", "mask_downsample",
@@ -288,8 +288,7 @@ Program BuiltSam(const PictureFolder& from, networks::SamConfig& config,
   if (from.folder().model_type().ends_with("_video"))
     from.diagnostics().Note(
         "the memory of earlier pictures, which only videos need, is left out: the package segments "
-        "single "
-        "pictures");
+        "single pictures");
   if (!config.tower_only) ReadDecoder(from.json(), config);
   const TensorNameList names = SamNames(config, tower_names);
   const bool encodes_only =

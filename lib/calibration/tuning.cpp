@@ -41,49 +41,6 @@ std::vector<size_t> Shuffled(size_t count, std::mt19937& random) {
   return order;
 }
 
-// Runs the program that computes gradients.
-class Training {
- public:
-  // `inputs_of`: by weight, its inputs among those of the program.
-  Training(const gradients::Differentiated& made, const std::vector<std::vector<size_t>>& inputs_of)
-      : made_(made),
-        inputs_of_(inputs_of),
-        engine_(*made.program.functions[0],
-                {.arithmetic = engine::EngineOptions::Arithmetic::kExact,
-                 .threads = 1,
-                 .kernels = engine::EngineOptions::Kernels::kReproducible}) {}
-
-  // Sets the values of a weight for the runs from now on.
-  void Set(size_t weight, const Dims& dims, const std::vector<float>& values) {
-    const Tensor tensor = Tensor::Of(dims, values);
-    for (const size_t input : inputs_of_[weight]) given_[made_.weights[input]] = tensor;
-  }
-
-  std::map<std::string, Tensor> Run(const verify::StepInputs& inputs,
-                                    const std::map<std::string, Tensor>& references) const {
-    std::map<std::string, Tensor> all = given_;
-    for (const auto& [name, tensor] : inputs)
-      all[name] = IsFloat(tensor.dtype()) ? tensor.Cast(DType::kFp32).InMemory() : tensor;
-    for (const auto& [output, names] : made_.references) {
-      const Tensor& reference = references.at(output);
-      all[names.reference] = reference.Cast(DType::kFp32).InMemory();
-      if (!names.importance.empty())
-        all[names.importance] = Tensor::Scalar(static_cast<float>(ImportanceOf(reference)));
-    }
-    return engine_.Run(all);
-  }
-
-  double LossOf(const std::map<std::string, Tensor>& results) const {
-    return results.at(made_.loss).Doubles()[0];
-  }
-
- private:
-  const gradients::Differentiated& made_;
-  const std::vector<std::vector<size_t>>& inputs_of_;
-  engine::Engine engine_;
-  std::map<std::string, Tensor> given_;
-};
-
 }  // namespace
 
 Tuner::Tuner(const Samples& samples, std::set<std::string> logits, double work_of_samples,
@@ -114,22 +71,29 @@ bool Tuner::Aim(const Program& program) {
   return true;
 }
 
-std::vector<std::map<std::string, Tensor>> Tuner::References(
-    const std::set<std::string>& outputs) const {
+std::vector<std::map<std::string, Tensor>> Tuner::Inputs(
+    const gradients::Differentiated& made) const {
   const engine::Engine engine(*verify::FunctionNamed(*aim_, function_),
                               {.arithmetic = engine::EngineOptions::Arithmetic::kExact,
                                .kernels = engine::EngineOptions::Kernels::kReproducible});
   constexpr uint64_t kMostBytes = uint64_t{256} << 20;
   uint64_t bytes = 0;
-  std::vector<std::map<std::string, Tensor>> references;
+  std::vector<std::map<std::string, Tensor>> all;
   for (const verify::StepInputs* inputs : samples_) {
+    auto& own = all.emplace_back();
+    for (const auto& [name, tensor] : *inputs)
+      own[name] = IsFloat(tensor.dtype()) ? tensor.Cast(DType::kFp32) : tensor;
     engine::States states;
-    auto& made = references.emplace_back(engine.Run(*inputs, states));
-    std::erase_if(made, [&](const auto& output) { return !outputs.contains(output.first); });
-    for (const auto& [name, tensor] : made) bytes += ByteCount(tensor.dtype(), tensor.size());
+    const std::map<std::string, Tensor> outputs = engine.Run(*inputs, states);
+    for (const auto& [output, names] : made.references) {
+      const Tensor& reference = own[names.reference] = outputs.at(output).Cast(DType::kFp32);
+      if (!names.importance.empty())
+        own[names.importance] = Tensor::Scalar(static_cast<float>(ImportanceOf(reference)));
+      bytes += ByteCount(DType::kFp32, reference.size());
+    }
     if (bytes > kMostBytes) break;
   }
-  return references;
+  return all;
 }
 
 Tuned Tuner::operator()(const Program& program, std::vector<Tunable>& tunables,
@@ -142,65 +106,80 @@ Tuned Tuner::operator()(const Program& program, std::vector<Tunable>& tunables,
     if (logits_.empty() ? IsFloat(output->type.dtype) : logits_.contains(output->name))
       request.outputs.insert(output->name);
 
-  std::vector<LatentWeight> weights;
   std::vector<Tunable*> trained;
-  std::vector<std::vector<size_t>> inputs_of;
-  std::vector<Dims> dims;
+  std::vector<std::vector<size_t>> inputs_of;  // by weight, its inputs among those of the program
+  int64_t elements = 0;
   for (Tunable& tunable : tunables) {
+    if (!LatentWeight::Knows(tunable.encoded)) continue;
     std::vector<size_t> inputs;
-    auto weight = LatentWeight::Of(tunable.encoded, tunable.source);
-    if (!weight) continue;
     for (const Value* value : tunable.values) {
       if (!value->def || value->def->block->function != &function) continue;
       inputs.push_back(request.weights.size());
       request.weights.push_back(value);
     }
     if (inputs.empty()) continue;
-    weights.push_back(std::move(*weight));
     trained.push_back(&tunable);
     inputs_of.push_back(std::move(inputs));
-    dims.push_back(tunable.encoded.dims());
+    elements += tunable.encoded.size();
   }
-  if (weights.empty()) {
-    result.why = "no weight has a form that can be trained";
+  auto leave = [&](std::string why) {
+    result.why = std::move(why);
     return result;
-  }
-
+  };
+  if (trained.empty()) return leave("no weight has a form that can be trained");
+  if (elements > kMostElements) return leave("the weights take too much memory");
   Diagnostics ignored;
   std::optional<gradients::Differentiated> made;
   try {
     made.emplace(gradients::Differentiate(request, ignored));
   } catch (const Error& error) {
-    result.why = error.text();
-    return result;
+    return leave(error.text());
   }
-  const std::vector<std::map<std::string, Tensor>> references = References(request.outputs);
+  const std::vector<std::map<std::string, Tensor>> samples = Inputs(*made);
   std::vector<size_t> train, held;
-  for (size_t i = 0; i < references.size(); ++i) (i % 8 == 7 ? held : train).push_back(i);
-  if (held.empty()) {
-    result.why = "the outputs of samples take too much memory";
-    return result;
-  }
-  Training training(*made, inputs_of);
+  for (size_t i = 0; i < samples.size(); ++i) (i % 8 == 7 ? held : train).push_back(i);
+  if (held.empty()) return leave("the outputs of samples take too much memory");
+
+  const engine::Engine engine(*made->program.functions[0],
+                              {.arithmetic = engine::EngineOptions::Arithmetic::kExact,
+                               .threads = 1,
+                               .kernels = engine::EngineOptions::Kernels::kReproducible});
+  std::map<std::string, Tensor> values;  // of the weights, by input
+  auto set = [&](size_t weight, std::vector<float> numbers) {
+    const Tensor tensor = Tensor::Of(trained[weight]->encoded.dims(), numbers);
+    for (const size_t input : inputs_of[weight]) values[made->weights[input]] = tensor;
+  };
+  auto run = [&](size_t sample) {
+    std::map<std::string, Tensor> all = values;
+    all.insert(samples[sample].begin(), samples[sample].end());
+    return engine.Run(all);
+  };
   auto held_loss = [&] {
     std::vector<double> losses(held.size());
-    ParallelFor(std::ssize(held), 0, [&](int64_t i) {
-      losses[i] = training.LossOf(training.Run(*samples_[held[i]], references[held[i]]));
-    });
+    ParallelFor(std::ssize(held), 0,
+                [&](int64_t i) { losses[i] = run(held[i]).at(made->loss).Doubles()[0]; });
     double sum = 0;
     for (const double loss : losses) sum += loss;
     return sum / static_cast<double>(held.size());
   };
-  auto assign = [&](std::vector<LatentWeight>& weights) {
-    for (size_t w = 0; w < weights.size(); ++w) training.Set(w, dims[w], weights[w].Values());
-  };
-  for (size_t w = 0; w < weights.size(); ++w)
-    training.Set(w, dims[w],
-                 compress::ReadFloats(Dense(trained[w]->encoded), 0, ElementCount(dims[w])));
+  for (size_t w = 0; w < trained.size(); ++w) {
+    const Tensor& encoded = trained[w]->encoded;
+    set(w, compress::ReadFloats(Dense(encoded), 0, encoded.size()));
+  }
   double best = held_loss();
   std::vector<Tensor> best_weights;
 
-  auto train_all = [&](std::vector<LatentWeight> weights) {
+  // Returns whether the loss of the samples that were left out has fallen.
+  auto train_all = [&](bool codes) {
+    std::vector<std::optional<LatentWeight>> weights;
+    for (const Tunable* tunable : trained) {
+      weights.push_back(LatentWeight::Of(tunable->encoded, tunable->source));
+      if (!codes && weights.back()) weights.back()->KeepCodes();
+    }
+    auto assign = [&] {
+      for (size_t w = 0; w < weights.size(); ++w)
+        if (weights[w]) set(w, weights[w]->Values());
+    };
     std::mt19937 random(0);
     std::vector<size_t> order;
     const int64_t batch = std::min<int64_t>(kBatch, std::ssize(train));
@@ -213,51 +192,44 @@ Tuned Tuner::operator()(const Program& program, std::vector<Tunable>& tunables,
       }
       std::vector<size_t> drawn(order.end() - batch, order.end());
       order.resize(order.size() - static_cast<size_t>(batch));
-      assign(weights);
+      assign();
       std::vector<std::map<std::string, Tensor>> results(drawn.size());
-      ParallelFor(batch, 0, [&](int64_t i) {
-        const size_t sample = train[drawn[i]];
-        results[i] = training.Run(*samples_[sample], references[sample]);
-      });
+      ParallelFor(batch, 0, [&](int64_t i) { results[i] = run(train[drawn[i]]); });
       const double left = 1 - static_cast<double>(step) / static_cast<double>(steps_),
                    rate = kRate * left * std::min(1.0, static_cast<double>(step + 1) / kWarmUp);
       ParallelFor(std::ssize(weights), 0, [&](int64_t w) {
-        std::vector<float> sum(static_cast<size_t>(ElementCount(dims[w])));
+        if (!weights[w]) return;
+        std::vector<float> sum(static_cast<size_t>(trained[w]->encoded.size()));
         for (const auto& one : results)
           for (const size_t input : inputs_of[w]) {
             const Pin<float> gradient = one.at(made->gradients[input]).data<float>();
             for (size_t i = 0; i < sum.size(); ++i) sum[i] += gradient[i];
           }
         for (float& x : sum) x /= static_cast<float>(batch);
-        weights[w].Step(sum, rate);
+        weights[w]->Step(sum, rate);
       });
       if ((step + 1) % kBetweenChecks == 0 || step + 1 == steps_) {
-        assign(weights);
+        assign();
         if (const double loss = held_loss(); loss < best) {
           best = loss;
           best_weights.clear();
-          for (const LatentWeight& weight : weights) best_weights.push_back(weight.Encoded());
+          for (size_t w = 0; w < weights.size(); ++w)
+            best_weights.push_back(weights[w] ? weights[w]->Encoded() : trained[w]->encoded);
         }
       }
       if (progress)
         progress({.name = "training compressed weights",
                   .share = static_cast<double>(step + 1) / static_cast<double>(steps_)});
     }
+    return !best_weights.empty();
   };
   result.steps = steps_;
   result.samples = std::ssize(train);
-  train_all(weights);
-  result.codes = !best_weights.empty();
-  if (best_weights.empty()) {
-    // Codes were already chosen together, row by row, which gradients cannot always improve.
-    for (LatentWeight& weight : weights) weight.KeepCodes();
-    train_all(weights);
-  }
-  if (best_weights.empty()) {
-    result.why = "it did not lower the loss on other samples";
-    return result;
-  }
-  result.weights = std::ssize(weights);
+  // Codes were chosen together, row by row, which gradients cannot always improve.
+  result.codes = train_all(true);
+  if (!result.codes && !train_all(false))
+    return leave("it did not lower the loss on other samples");
+  result.weights = std::ssize(trained);
   for (size_t i = 0; i < trained.size(); ++i) trained[i]->encoded = best_weights[i];
   return result;
 }

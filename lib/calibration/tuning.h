@@ -10,6 +10,7 @@
 
 #include "lib/calibration/samples.h"
 #include "lib/compress/compression.h"
+#include "lib/gradients/gradients.h"
 
 namespace mlc::calibration {
 
@@ -33,9 +34,11 @@ class Tuner {
 
  private:
   static constexpr int64_t kLeastSteps = 50, kMostSteps = 200, kLeastSamples = 8, kBatch = 8,
-                           kMostUses = 64;  // of each sample
-  // The outputs of the program that is aimed at, for the first of the samples.
-  std::vector<std::map<std::string, Tensor>> References(const std::set<std::string>& outputs) const;
+                           kMostUses = 64;                    // of each sample
+  static constexpr int64_t kMostElements = int64_t{1} << 24;  // of all weights
+  // The inputs of the program that computes gradients but for the weights, with the outputs that are
+  // aimed at, for as many samples as fit into memory.
+  std::vector<std::map<std::string, Tensor>> Inputs(const gradients::Differentiated& made) const;
 
   std::set<std::string> logits_;
   int64_t steps_ = 0;

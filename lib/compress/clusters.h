@@ -12,7 +12,7 @@ namespace mlc::compress {
 // that a few solutions of the problem with a penalty suffice, whatever the number of clusters is. If
 // no penalty gives `most` clusters, dynamic programming over the number of clusters does. `values`
 // are distinct and ascending, at most 65536; `weights` are positive: multiplicities, importance or
-// their product. Time about n log n, memory 40 n bytes.
+// their product. Time about n log n, memory 48 n bytes.
 std::vector<double> OptimalMeans(std::span<const double> values, std::span<const double> weights,
                                  int most);
 

@@ -88,7 +88,7 @@ struct Tunable {
   std::vector<const Value*> values;  // the constants that hold it
   Tensor source, encoded;            // `encoded` is replaced
 };
-// What training compressed weights has done.
+// The result of training compressed weights.
 struct Tuned {
   int64_t steps = 0, samples = 0;
   int64_t weights = 0;  // that were replaced

@@ -58,21 +58,29 @@ void LatentWeight::Trained::Step(size_t i, double gradient, double rate, double 
   numbers[i] = static_cast<float>(static_cast<double>(numbers[i]) - rate * step);
 }
 
-std::optional<LatentWeight> LatentWeight::Of(const Tensor& encoded, const Tensor& source) {
+bool LatentWeight::Knows(const Tensor& encoded) {
   const Encoding* encoding = encoded.encoding();
-  if (!encoding || encoding->mask || encoding->form == Encoding::Form::kSparse) return std::nullopt;
+  if (!encoding || encoding->mask || encoding->form == Encoding::Form::kSparse) return false;
+  if (encoding->form == Encoding::Form::kPalette) return !encoding->table.encoding();
+  const Encoding* inner = encoding->data.encoding();
+  if (!inner)
+    return !encoding->bias && IsInteger(encoding->data.dtype()) &&
+           Bits(encoding->data.dtype()) <= 8;
+  // A palette with scales, which stay as they are.
+  return inner->form == Encoding::Form::kPalette && !inner->mask && !inner->table.encoding() &&
+         !encoding->offset && !encoding->bias;
+}
+
+std::optional<LatentWeight> LatentWeight::Of(const Tensor& encoded, const Tensor& source) {
+  if (!Knows(encoded)) return std::nullopt;
+  const Encoding* encoding = encoded.encoding();
   LatentWeight weight;
   weight.encoded_ = encoded;
   weight.form_ = encoding->form;
   weight.latent_.Resize(static_cast<size_t>(encoded.size()));
   if (weight.is_palette()) {
-    if (encoding->table.encoding()) return std::nullopt;
     weight.SetPalette(*encoding);
   } else if (const Encoding* inner = encoding->data.encoding()) {
-    // A palette with scales, which stay as they are.
-    if (inner->form != Encoding::Form::kPalette || inner->mask || inner->table.encoding() ||
-        encoding->offset || encoding->bias)
-      return std::nullopt;
     weight.form_ = Encoding::Form::kPalette;
     weight.SetPalette(*inner);
     const std::vector<float> scales = FloatsOf(encoding->scale);
@@ -81,7 +89,6 @@ std::optional<LatentWeight> LatentWeight::Of(const Tensor& encoded, const Tensor
     for (const int32_t cell : cells) weight.factors_.push_back(scales[cell]);
   } else {
     const DType integer = encoding->data.dtype();
-    if (!IsInteger(integer) || encoding->bias || Bits(integer) > 8) return std::nullopt;
     weight.codes_ = IntegersOf(encoding->data);
     weight.cells_ = CellsOf(encoded.dims(), encoding->scale.dims());
     const bool is_signed = integer == DType::kInt4 || integer == DType::kInt8;

@@ -17,9 +17,11 @@ namespace mlc::compress {
 // or scales, by the sum over the elements that use them.
 class LatentWeight {
  public:
+  // Returns false for a weight that is not encoded, for sparse weights, and for tables that are
+  // encoded themselves. Reads no element.
+  static bool Knows(const Tensor& encoded);
   // `encoded` approximates `source`, at which the latent numbers start, whatever its codes are.
-  // nullopt for a weight that is not encoded, for sparse weights, for tables that are encoded
-  // themselves, and if a scale is 0.
+  // Takes about 40 bytes for each element. nullopt for an unknown form, and if a scale is 0.
   static std::optional<LatentWeight> Of(const Tensor& encoded, const Tensor& source);
 
   // Leaves the codes as they were given: only tables and scales are trained.

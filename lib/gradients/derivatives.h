@@ -9,13 +9,13 @@
 
 namespace mlc::gradients {
 
-// Where the derivative of an operation is built.
+// An operation whose derivative is built, and the gradients of its results.
 struct Chain {
   Builder& b;
   const Operation& op;
   // The gradients of the results, of their shapes; null: the loss does not depend on the result.
   std::vector<Value*> of_results;
-  // Whether the gradient of a value is needed.
+  // Returns whether the gradient of a value is needed.
   std::function<bool(const Value*)> needs;
   // Adds to the gradient of a value. Dimensions that the operation broadcasts are summed.
   std::function<void(Value* value, Value* gradient)> add;

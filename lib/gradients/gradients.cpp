@@ -141,7 +141,7 @@ class Backward {
   }
 
  private:
-  // Whether the operation makes something of a weight that the loss may depend on.
+  // Returns whether a result of the operation needs a gradient.
   bool Counts(const Operation& op) const {
     return std::ranges::any_of(op.results,
                                [this](const auto& result) { return Needs(result.get()); });

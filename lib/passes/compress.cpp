@@ -352,7 +352,7 @@ class Compressor {
     report.energy = made.energy;
     report.output_error = made.output_error;
     report.output_energy = made.output_energy;
-    candidate.source = std::move(candidate.tensor);
+    if (compression_.tune) candidate.source = std::move(candidate.tensor);
     candidate.tensor = std::move(made.tensor);
     if (made.bias.empty() || made.error == 0) return;
     Operation* bias = BiasOf(candidate);
@@ -382,7 +382,8 @@ class Compressor {
       if (weights[i].encoded.encoding() == candidate.tensor.encoding()) continue;
       candidate.tensor = weights[i].encoded;
       Replace(candidate);
-      // What the weight lost alone tells less now: errors make up for each other.
+      // The statistics of the output do not describe trained weights, whose errors make up for each
+      // other.
       candidate.report.trained = true;
       candidate.report.error = SquaredDifference(candidate.tensor, candidate.source);
       candidate.report.output_error = candidate.report.output_energy = 0;

@@ -15,7 +15,7 @@ namespace mlc::passes {
 struct Candidate {
   std::vector<Value*> values;
   Tensor tensor;  // perhaps encoded
-  Tensor source;  // before it was compressed
+  Tensor source;  // before it was compressed, if it may be trained
   compress::Subject subject;
   std::optional<WeightOperand> axes;  // of the first use as a weight
   bool decoded = false;               // by constexpr operations of the program

@@ -4,6 +4,7 @@
 
 #include "lib/compress/quantise.h"
 #include "lib/engine/engine.h"
+#include "lib/ir/encoding.h"
 #include "lib/ir/text.h"
 #include "lib/ops/row.h"
 #include "test/catch.h"
@@ -104,6 +105,17 @@ TEST_CASE("training says why it leaves weights as they are") {
   const compress::Tuned tuned = tuner(compressed, weights, {});
   CHECK(tuned.weights == 0);
   CHECK_THAT(tuned.why, ContainsSubstring("erf"));
+  // Too many elements: a table of 2^24 is at the limit.
+  for (const int64_t rows : {4096, 4097}) {
+    std::vector<compress::Tunable> table(1);
+    table[0].values = weights[0].values;
+    Encoding encoding{.form = Encoding::Form::kAffine,
+                      .data = Tensor::Full(DType::kInt8, {rows, 4096}, 1),
+                      .scale = Tensor::Full(DType::kFp32, {1, 1}, 1)};
+    table[0].source = table[0].encoded = Tensor::Encoded(std::move(encoding));
+    CHECK_THAT(tuner(compressed, table, {}).why,
+               ContainsSubstring(rows == 4096 ? "erf" : "memory"));
+  }
   // Too few samples, too much work.
   const Samples few = Inputs(7);
   CHECK_FALSE(Tuner(few, {}, 1e6, 1e12).Aim(source));

@@ -207,4 +207,22 @@ TEST_CASE("operators without a derivative are named") {
   const Request request{
       .function = *program.main(), .weights = {ConstantNamed(program, "v")}, .outputs = {"y"}};
   CHECK_THROWS_WITH(Differentiate(request, diagnostics), ContainsSubstring("cumsum, erf"));
+  // Uses of an operator that its derivative does not cover.
+  for (const auto& [use, op] : std::map<std::string, std::string>{
+           {"y = slice_by_index(x = a, begin = [0], end = [4], stride = [2]);", "slice_by_index"},
+           {"y = gather(x = a, indices = [0, 1], axis = -1);", "gather"},
+           {"b = concat(values = (a, a), axis = 0, interleave = true); y = tanh(x = b);",
+            "concat"}}) {
+    Program other = ParseText(
+        "func main<ios18>(tensor<fp32, [4]> x) {\n  v = const()[val = tensor<fp32, [4]>([1.0, 2.0, "
+        "3.0, 4.0])];"
+        "  a = mul(x = x, y = v); " +
+            use + "\n} -> (y);",
+        "test.mil", Ops());
+    CHECK_THROWS_WITH(
+        Differentiate(
+            {.function = *other.main(), .weights = {ConstantNamed(other, "v")}, .outputs = {"y"}},
+            diagnostics),
+        ContainsSubstring("no derivative of " + op));
+  }
 }
