@@ -268,13 +268,16 @@ class Finder {
       const bool weighs = op->def->weights || Is(*op, Fp16::kMain);
       bool from_inputs = kept.contains(op), is_weighted = weighs;
       bool from_features = false, from_others = false;
+      // Chains of loops have many producers, most of which decide nothing.
+      auto is_open = [&] { return from_inputs || (!features.empty() && !from_others && !weighs); };
       ForEachUse(*op, [&](const Use&, const Value* value) {
-        if (!IsFp32(value->type) || IsWeight(value)) return;
+        if (!is_open() || !IsFp32(value->type) || IsWeight(value)) return;
         flow_.ForEachProducer(value, [&](const Operation* maker) {
-          if (maker && IsCast(*maker) && !IsFp32(maker->value("x")->type)) return;  // a count
+          if (maker && IsCast(*maker) && !IsFp32(maker->value("x")->type)) return true;  // a count
           from_inputs = from_inputs && (!maker || before.contains(maker));
           is_weighted = is_weighted || weighted.contains(maker);
           (features.contains(maker) ? from_features : from_others) = true;
+          return is_open();
         });
       });
       if (from_inputs) before.insert(op);

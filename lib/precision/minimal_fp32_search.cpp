@@ -153,6 +153,7 @@ class Search {
       const passes::DefUseGraph flow(*job.function);
       std::set<const Operation*> kept;
       std::vector<const Operation*> todo;
+      passes::DefUseGraph::Visited asked;
       ForEachOperation(*const_cast<Function*>(job.function), [&](Operation* op) {
         if (op->def->fp16.needs & Fp16::kSelections) todo.push_back(op);
       });
@@ -162,7 +163,7 @@ class Search {
         for (const Operands& operands : op->args())
           for (const Operand& operand : operands)
             if (operand.value && !operand.value->is_constant())
-              flow.ForEachProducer(operand.value, [&](const Operation* maker) {
+              flow.ForEachProducer(operand.value, asked, [&](const Operation* maker) {
                 if (maker && kept.insert(maker).second) todo.push_back(maker);
               });
       }

@@ -31,6 +31,12 @@ constexpr LimitRow kLimits[] = {
 
 size_t AddressLimit() { return Limit(RLIMIT_AS); }
 
+bool IsMemoryLimited() {
+  return std::ranges::any_of(kLimits, [](const LimitRow& row) {
+    return Limit(row.resource) != std::numeric_limits<size_t>::max();
+  });
+}
+
 size_t ThreadLimit() {
   // Each thread takes as many addresses as a program with one thread: allocators keep those that
   // they have used for a thread, and glibc's reserves 64 MB.

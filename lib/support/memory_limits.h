@@ -11,6 +11,8 @@ namespace mlc {
 // The address space limit in bytes (ulimit -v), which includes code, thread stacks and mapped
 // files; the maximum of size_t if there is no limit.
 size_t AddressLimit();
+// Returns whether addresses or memory (ulimit -d) are limited.
+bool IsMemoryLimited();
 // The number of threads that fit the limits, given a stack, allocator arenas and buffers for each,
 // and 128 MB of addresses for the program; at least 1.
 size_t ThreadLimit();

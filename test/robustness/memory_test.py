@@ -19,6 +19,9 @@ import big_package  # noqa: E402
 from overwrite_test import tree  # noqa: E402
 
 MOST_MORE = 32 << 20  # windows of the files; a kept fp16 copy would be 90 MB
+# Addresses are assigned at random, and pieces aligned to huge pages of 2 MB waste some: over this range of limits, the same command
+# may succeed or fail.
+RANDOM_MEGABYTES = 6
 LIMITED = int(os.environ.get("MLC_LIMITED_MEGABYTES", "300"))
 
 
@@ -96,7 +99,7 @@ def ever_fewer(folder, command, kind, sizes):
         ended = driver.verdict(result)
         assert ended in ("ok", "refused"), f"{command} in {megabytes} MB, {kind}: {driver.ending(result)}"
         first.setdefault(ended, megabytes)
-        assert ended == "ok" or "ok" not in first, f"{command} fails with {megabytes} MB of {kind}, not with {first['ok']} MB"
+        assert ended == "ok" or megabytes <= first.get("ok", megabytes) + RANDOM_MEGABYTES, f"{command} fails with {megabytes} MB of {kind}, not with {first['ok']} MB"
         left = sorted(os.listdir(folder / "out"))
         if ended == "refused":
             assert not left and "ulimit" in str(result.errors), f"{command} in {megabytes} MB: left {left}, {result.errors}"

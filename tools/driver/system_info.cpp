@@ -17,19 +17,11 @@
 #include "lib/support/build_id.h"
 #include "lib/support/error.h"
 #include "lib/support/threads.h"
+#include "tools/driver/allocator.h"
 #include "tools/driver/compiled_model_cache.h"
 #include "tools/driver/frontends.h"
 #include "tools/driver/runtimes.h"
 #include "tools/driver/version.h"
-
-// jemalloc(3); null if a tool is not linked with it.
-#ifdef __APPLE__
-static int (*const mallctl)(const char*, void*, size_t*, void*, size_t) = nullptr;
-#else
-extern "C" __attribute__((weak, visibility("default"))) int mallctl(const char* name, void* old,
-                                                                    size_t* old_size, void* fresh,
-                                                                    size_t fresh_size);
-#endif
 
 namespace fs = std::filesystem;
 
@@ -85,12 +77,8 @@ std::vector<LibraryVersion> Libraries() {
   openssl = openssl.substr(openssl.find(' ') + 1);
   found.push_back({"OpenSSL", OPENSSL_VERSION_STR, openssl.substr(0, openssl.find(' '))});
 #endif
-  const char* version = "";
-  size_t size = sizeof version;
-  if (mallctl && mallctl("version", &version, &size, nullptr, 0) == 0) {
-    const std::string text = version;  // "5.3.0-0-g54eaed1d8b56b1aa528be3bdd1877e59c56fa90c"
-    found.push_back({"jemalloc", "", text.substr(0, text.find('-'))});
-  }
+  if (const std::string version = JemallocVersion(); !version.empty())
+    found.push_back({"jemalloc", "", version});
   return found;
 }
 

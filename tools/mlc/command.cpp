@@ -13,6 +13,7 @@
 #include "lib/support/input_registry.h"
 #include "lib/support/interrupt.h"
 #include "lib/support/json_text.h"
+#include "tools/driver/allocator.h"
 #include "tools/driver/errors.h"
 #include "tools/driver/json_results.h"
 #include "tools/driver/reports.h"
@@ -330,6 +331,7 @@ int RunEach(const std::vector<std::string>& models, Session& session, const RunO
 
 int RunCommandLine(std::string_view program, std::string_view summary,
                    std::span<const Command> commands, int argc, char** argv) {
+  AllocateLittleAhead();
   const CommandLine line{program, summary, commands};
   const std::vector<std::string> given_words(argv + std::min(argc, 1), argv + argc);
   std::vector<std::string> words = given_words;

@@ -17,6 +17,7 @@ TEST_CASE("memory limits: errors name them, threads and room respect them") {
   low.rlim_cur = size_t{1} << 46;  // more than a sanitizer needs
   if (before.rlim_cur < low.rlim_cur || setrlimit(RLIMIT_AS, &low) != 0) return;
   CHECK(AddressLimit() == low.rlim_cur);
+  CHECK(IsMemoryLimited());
   CHECK(ThreadLimit() <= low.rlim_cur >> 27);
   CHECK(DefaultThreads() >= 1);
   CHECK_NOTHROW(RequireRoom(4096));
