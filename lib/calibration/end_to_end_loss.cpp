@@ -45,10 +45,17 @@ std::vector<float> ScoresOf(std::vector<float> values, Probabilities kind) {
   return values;
 }
 
+// The values of an output with one element, of all samples: alone they have no variance.
+struct Single {
+  std::vector<float> values, references;
+  Probabilities kind;
+};
+
 struct Sums {
   double error = 0, energy = 0, divergence = 0;
-  double error_of_scores = 0;
+  double error_of_scores = 0, numbers = 0;
   std::map<std::string, double> peaks;
+  std::map<std::string, Single> singles;
   int64_t rows = 0;
 };
 
@@ -77,18 +84,47 @@ Noise NoiseOf(const std::vector<float>& value, const std::vector<float>& referen
   return noise;
 }
 
-void AddNoise(const std::string& output, const std::vector<float>& value,
-              const std::vector<float>& reference, Probabilities kind, Sums& sums) {
+// Adds the noise of an output, which counts as much as so many samples.
+void AddNoise(const std::vector<float>& value, const std::vector<float>& reference,
+              Probabilities kind, double samples, Sums& sums) {
   const Noise noise = NoiseOf(value, reference);
   if (!(noise.energy > 0)) return;
-  sums.error += noise.error / noise.energy;
-  sums.energy += 1;
-  double& peak = sums.peaks[output];
-  peak = std::max(peak, noise.peak);
+  sums.error += samples * noise.error / noise.energy;
+  sums.energy += samples;
   const Noise scores = kind == Probabilities::kNone
                            ? noise
                            : NoiseOf(ScoresOf(value, kind), ScoresOf(reference, kind));
-  if (scores.energy > 0) sums.error_of_scores += scores.error / scores.energy;
+  if (scores.energy > 0) sums.error_of_scores += samples * scores.error / scores.energy;
+}
+
+void AddOutput(const std::string& output, const std::vector<float>& value,
+               const std::vector<float>& reference, Probabilities kind, Sums& sums) {
+  const Noise noise = NoiseOf(value, reference);
+  if (noise.energy > 0 || (reference.size() == 1 && reference[0] != 0)) {
+    double& peak = sums.peaks[output];
+    peak = std::max(peak, noise.peak);
+  }
+  if (reference.size() != 1) {
+    sums.numbers += static_cast<double>(reference.size());
+    return AddNoise(value, reference, kind, 1, sums);
+  }
+  Single& single = sums.singles.try_emplace(output, Single{.kind = kind}).first->second;
+  single.values.push_back(value[0]);
+  single.references.push_back(reference[0]);
+}
+
+void AddSingle(const Single& single, Sums& sums) {
+  const auto samples = static_cast<double>(single.values.size());
+  AddNoise(single.values, single.references, single.kind, samples, sums);
+  double sum = 0, squares = 0;
+  for (size_t i = 0; i < single.values.size(); ++i) {
+    const double d =
+        static_cast<double>(single.values[i]) - static_cast<double>(single.references[i]);
+    sum += d;
+    squares += d * d;
+  }
+  const double shared = squares > 0 ? sum * sum / (samples * squares) : 0;  // between 0 and 1
+  sums.numbers += 1 / (shared + (1 - shared) / samples);
 }
 
 void AddDivergence(const std::vector<float>& value, const std::vector<float>& reference,
@@ -142,13 +178,14 @@ compress::Loss EndToEndLoss::operator()(const Program& program,
           const Tensor& output = outputs.at(name);
           if (output.dims() != reference.dims()) continue;  // sizes that depend on data
           const std::vector<float> value = FloatsOf(output), expected = FloatsOf(reference);
-          AddNoise(UserNameOf(*function, name), value, expected,
-                   logits ? Probabilities::kNone : kinds.at(name), sums);
+          AddOutput(UserNameOf(*function, name), value, expected,
+                    logits ? Probabilities::kNone : kinds.at(name), sums);
           if (logits) AddDivergence(value, expected, reference.dims().back(), sums);
         }
       }
     }
   }
+  for (const auto& [name, single] : sums.singles) AddSingle(single, sums);
   compress::Loss loss;
   if (sums.energy > 0) {
     loss.noise = sums.error / sums.energy;
@@ -156,6 +193,7 @@ compress::Loss EndToEndLoss::operator()(const Program& program,
   }
   for (const auto& [name, peak] : sums.peaks) loss.peak = std::max(loss.peak, peak);
   loss.peaks = std::move(sums.peaks);
+  loss.numbers = sums.numbers;
   if (sums.rows > 0) loss.divergence = sums.divergence / static_cast<double>(sums.rows);
   return loss;
 }

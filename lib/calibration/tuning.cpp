@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 #include <random>
+#include <span>
 
 #include "lib/compress/latent_weight.h"
 #include "lib/compress/weight_view.h"
@@ -19,8 +20,7 @@ using compress::Tunable;
 using compress::Tuned;
 
 // How much a squared error counts: the loss of an output is its error relative to its variance.
-double ImportanceOf(const Tensor& reference) {
-  const std::vector<float> values = compress::ReadFloats(reference, 0, reference.size());
+double ImportanceOf(std::span<const float> values) {
   double sum = 0, squares = 0;
   for (const float x : values) {
     sum += static_cast<double>(x);
@@ -88,10 +88,19 @@ std::vector<std::map<std::string, Tensor>> Tuner::Inputs(
     for (const auto& [output, names] : made.references) {
       const Tensor& reference = own[names.reference] = outputs.at(output).Cast(DType::kFp32);
       if (!names.importance.empty())
-        own[names.importance] = Tensor::Scalar(static_cast<float>(ImportanceOf(reference)));
+        own[names.importance] = Tensor::Scalar(
+            static_cast<float>(ImportanceOf(compress::ReadFloats(reference, 0, reference.size()))));
       bytes += ByteCount(DType::kFp32, reference.size());
     }
     if (bytes > kMostBytes) break;
+  }
+  // A single number has a variance over samples only.
+  for (const auto& [output, names] : made.references) {
+    if (names.importance.empty() || all[0][names.reference].size() != 1) continue;
+    std::vector<float> numbers;
+    for (auto& own : all) numbers.push_back(own[names.reference].data<float>()[0]);
+    const double importance = ImportanceOf(numbers) * static_cast<double>(numbers.size());
+    for (auto& own : all) own[names.importance] = Tensor::Scalar(static_cast<float>(importance));
   }
   return all;
 }

@@ -54,6 +54,9 @@ struct Loss {
   std::map<std::string, double> peaks = {};  // by output, under its name in the source
   // The mean divergence of the distributions of the next token of a language model, in nats.
   std::optional<double> divergence = {};
+  // How many independent errors were measured: the elements of outputs of all samples, but one for an
+  // output with one element whose error is the same on all samples.
+  double numbers = 0;
 
   double cost() const { return divergence.value_or(noise_of_scores); }
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "lib/compress/allocation.h"
@@ -37,7 +38,7 @@ class Chooser {
         compression_(compression),
         quantise_(quantise) {}
 
-  void Run() {
+  std::optional<Alternative> Run() {
     Estimate();
     Weigh();
     for (const Candidate* candidate : candidates_) {
@@ -45,6 +46,7 @@ class Chooser {
       plain_bytes_ += candidate->report.bytes_before;
     }
     goal_.goal == Scheme::Goal::kSnr ? ChooseByNoise() : ChooseBySize();
+    return std::move(alternative_);
   }
 
  private:
@@ -77,26 +79,42 @@ class Chooser {
     });
   }
 
+  // The schemes of a weight whose errors are nearest to 20 dB, which is well above rounding and
+  // still small.
+  std::vector<const Possible*> Probes(size_t weight, size_t count) const {
+    constexpr double kWanted = 1e-2;
+    std::vector<const Possible*> probes;
+    for (const Possible& possible : possible_[weight])
+      if (possible.error > 0) probes.push_back(&possible);
+    std::ranges::stable_sort(
+        probes, {}, [&](const Possible* p) { return std::fabs(std::log(p->error / kWanted)); });
+    probes.resize(std::min(probes.size(), count));
+    return probes;
+  }
+
   // Measures how much the program loses by the error of one weight.
   void Weigh() {
     sensitivity_.assign(candidates_.size(), 1);
     if (!compression_.evaluate || std::ssize(candidates_) + kPoints > compression_.most_evaluations)
       return;
+    // If outputs are few numbers, one probe may happen to change them little.
+    constexpr double kFewNumbers = 32;
+    constexpr int64_t kMostProbes = 4;
+    const int64_t most =
+        std::clamp((compression_.most_evaluations - kPoints) / std::ssize(candidates_), int64_t{1},
+                   kMostProbes);
     double sum = 0;
     for (size_t i = 0; i < candidates_.size(); ++i) {
-      // An error of about 20 dB is well above rounding and still small.
-      constexpr double kWanted = 1e-2;
-      const Possible* probe = nullptr;
-      auto distance = [](const Possible& p) { return std::fabs(std::log(p.error / kWanted)); };
-      for (const Possible& possible : possible_[i])
-        if (possible.error > 0 && (!probe || distance(possible) < distance(*probe)))
-          probe = &possible;
-      if (!probe) continue;
-      Candidate& candidate = *candidates_[i];
-      const Tensor made = quantise_(candidate, probe->scheme, 0).tensor;
-      SetAll({{i, made}});
-      sensitivity_[i] = compression_.evaluate(program_).cost() / probe->error;
-      Restore({i});
+      double reaction = 0, tried = 0, numbers = 0;
+      for (const Possible* probe : Probes(i, static_cast<size_t>(most))) {
+        if (tried > 0 && numbers > kFewNumbers) break;
+        const Loss loss = LossWith({{i, quantise_(*candidates_[i], probe->scheme, 0)}});
+        reaction += loss.cost() / probe->error;
+        numbers = loss.numbers;
+        ++tried;
+      }
+      if (tried == 0) continue;
+      sensitivity_[i] = reaction / tried;
       sum += sensitivity_[i];
     }
     // Outputs that do not depend on any weight, as where all samples are clamped, say nothing.
@@ -106,13 +124,24 @@ class Chooser {
     for (double& sensitivity : sensitivity_) sensitivity = std::max(sensitivity, least);
   }
 
-  void SetAll(const std::vector<std::pair<size_t, Tensor>>& tensors) {
-    for (const auto& [i, tensor] : tensors)
-      for (Value* value : candidates_[i]->values) value->def->val = tensor;
-  }
-  void Restore(const std::vector<size_t>& which) {
-    for (const size_t i : which)
-      for (Value* value : candidates_[i]->values) value->def->val = candidates_[i]->tensor;
+  // Runs the program with some weights quantised, and their biases corrected as they will be.
+  Loss LossWith(const std::map<size_t, Quantised>& weights) {
+    std::vector<std::pair<Operation*, Tensor>> before;
+    auto remember = [&](Operation* op) { before.emplace_back(op, op->val); };
+    for (const auto& [i, made] : weights) {
+      const Candidate& candidate = *candidates_[i];
+      for (Value* value : candidate.values) {
+        remember(value->def);
+        value->def->val = made.tensor;
+      }
+      if (made.bias.empty() || made.error == 0) continue;
+      Operation* bias = BiasOf(candidate);
+      remember(bias);
+      CorrectBias(*bias, made.bias);
+    }
+    const Loss loss = compression_.evaluate(program_);
+    for (auto& [op, tensor] : before) op->val = std::move(tensor);
+    return loss;
   }
 
   // ---- points
@@ -158,16 +187,11 @@ class Chooser {
 
   // Runs the program with the schemes of a point.
   void Measure(Point& point) {
-    std::vector<std::pair<size_t, Tensor>> tensors;
-    std::vector<size_t> all;
-    for (size_t i = 0; i < candidates_.size(); ++i) {
-      all.push_back(i);
-      if (point.schemes[i].values == Scheme::Values::kKept) continue;
-      tensors.emplace_back(i, quantise_(*candidates_[i], point.schemes[i], 0).tensor);
-    }
-    SetAll(tensors);
-    point.loss = compression_.evaluate(program_);
-    Restore(all);
+    std::map<size_t, Quantised> weights;
+    for (size_t i = 0; i < candidates_.size(); ++i)
+      if (point.schemes[i].values != Scheme::Values::kKept)
+        weights.emplace(i, quantise_(*candidates_[i], point.schemes[i], 0));
+    point.loss = LossWith(weights);
   }
 
   void Record(const Point& point, bool chosen) {
@@ -204,9 +228,12 @@ class Chooser {
     if (uniform.size() > kUniform) uniform.resize(kUniform);
     points.insert(points.end(), uniform.begin(), uniform.end());
     std::optional<size_t> chosen;
-    // A few samples can flatter a point, so that the estimate counts, too.
+    // A few samples can flatter a point, so that the estimate counts, too, and the more, the fewer
+    // numbers were compared: the variance of the logarithm of a mean of n squares is about 2 / n, that
+    // of the estimate was found to be about a half.
     auto lost = [&](size_t i) {
-      return std::pair(points[i].loss.cost() * std::sqrt(points[i].cost), points[i].cost);
+      const double share = 0.5 + 4 / std::max(points[i].loss.numbers, 1.0);
+      return std::pair(points[i].loss.cost() * std::pow(points[i].cost, share), points[i].cost);
     };
     for (size_t i = 0; i < points.size(); ++i) {
       Measure(points[i]);
@@ -214,7 +241,14 @@ class Chooser {
     }
     // Nothing fits: the smallest is the best that can be done.
     if (!chosen) chosen = 0;
-    Finish(points, *chosen);
+    std::optional<size_t> other;
+    for (size_t i = 0; i < points.size(); ++i)
+      if (points[i].schemes != points[*chosen].schemes && !points[i].uniform.empty() &&
+          points[i].bytes <= budget &&
+          points[i].loss.cost() < kNear * points[*chosen].loss.cost() &&
+          (!other || lost(i) < lost(*other)))
+        other = i;
+    Finish(points, *chosen, other);
   }
 
   void ChooseByNoise() {
@@ -251,7 +285,8 @@ class Chooser {
     Finish(points, chosen);
   }
 
-  void Finish(const std::vector<Point>& points, size_t chosen) {
+  void Finish(const std::vector<Point>& points, size_t chosen,
+              std::optional<size_t> other = std::nullopt) {
     Choose(points[chosen]);
     if (!compression_.evaluate) return;
     std::vector<size_t> order(points.size());
@@ -260,15 +295,24 @@ class Chooser {
     const auto same = [&](size_t a, size_t b) {
       return points[a].uniform == points[b].uniform && points[a].schemes == points[b].schemes;
     };
+    size_t at = 0;
     for (size_t i = 0; i < order.size(); ++i) {
       if (order[i] != chosen && same(order[i], chosen)) continue;
       if (i > 0 && same(order[i], order[i - 1]) && order[i] != chosen) continue;
+      if (order[i] == chosen) at = compression_.curve.size();
+      if (order[i] == other)
+        alternative_ = {.candidates = candidates_,
+                        .schemes = points[*other].schemes,
+                        .point = compression_.curve.size()};
       Record(points[order[i]], order[i] == chosen);
     }
+    if (alternative_) alternative_->chosen = at;
   }
 
   static constexpr int kPoints = 14;
   static constexpr size_t kUniform = 5;
+  // How much larger the loss of an alternative may be at first.
+  static constexpr double kNear = 4;
 
   Program& program_;
   const Scheme& goal_;
@@ -281,14 +325,16 @@ class Chooser {
   std::vector<double> sensitivity_;
   double elements_ = 0;
   uint64_t plain_bytes_ = 0;
+  std::optional<Alternative> alternative_;
 };
 
 }  // namespace
 
-void ChooseSchemes(Program& program, const compress::Scheme& goal,
-                   const std::vector<Candidate*>& candidates, DType plain, Opset target,
-                   compress::Compression& compression, const QuantiseFn& quantise) {
-  Chooser(program, goal, candidates, plain, target, compression, quantise).Run();
+std::optional<Alternative> ChooseSchemes(Program& program, const compress::Scheme& goal,
+                                         const std::vector<Candidate*>& candidates, DType plain,
+                                         Opset target, compress::Compression& compression,
+                                         const QuantiseFn& quantise) {
+  return Chooser(program, goal, candidates, plain, target, compression, quantise).Run();
 }
 
 }  // namespace mlc::passes

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "lib/compress/quantise.h"
 #include "lib/compress/weight_view.h"
@@ -84,34 +85,10 @@ class Compressor {
         ++weights_;
       }
     Choose(chosen);
-    // Later groups are measured again, on what earlier ones have become. What is measured once, as from
-    // statistics, which only know the weights as they were, serves both.
-    const bool again = compression_.most_measures > 1;
-    if (again)
-      for (const std::vector<Candidate*>& stage : Stages(chosen, 1)) {
-        Equalise(chosen, stage);
-        for (Candidate* candidate : stage) candidate->inputs = {};
-      }
-    bool changed = false;
-    for (const std::vector<Candidate*>& stage : Stages(chosen, compression_.most_measures)) {
-      if (again)
-        MeasureUnknown(stage);
-      else
-        Equalise(chosen, stage);
-      std::vector<Candidate*> small;
-      for (Candidate* candidate : stage) {
-        if (candidate->tensor.size() >= kLarge)
-          Compress(*candidate, 0);
-        else
-          small.push_back(candidate);
-      }
-      ParallelFor(std::ssize(small), 0, [&](int64_t i) { Compress(*small[i], 1); });
-      for (Candidate* candidate : stage) {
-        candidate->inputs = {};
-        changed |= candidate->report.equalised;
-        changed |= candidate->report.compressed && Replace(*candidate);
-      }
-    }
+    CompressBest(chosen);
+    bool changed = std::ranges::any_of(chosen, [](const Candidate* candidate) {
+      return candidate->report.equalised || candidate->report.compressed;
+    });
     Tune(chosen);
     changed |= QuantiseInputs(chosen);
     if (compression_.evaluate && changed) compression_.loss = compression_.evaluate(program_);
@@ -160,6 +137,84 @@ class Compressor {
     return report.reason.empty();
   }
 
+  void CompressAll(const std::vector<Candidate*>& chosen) {
+    // Later groups are measured again, on what earlier ones have become. What is measured once, as from
+    // statistics, which only know the weights as they were, serves both.
+    const bool again = compression_.most_measures > 1;
+    if (again)
+      for (const std::vector<Candidate*>& stage : Stages(chosen, 1)) {
+        Equalise(chosen, stage);
+        for (Candidate* candidate : stage) candidate->inputs = {};
+      }
+    for (const std::vector<Candidate*>& stage : Stages(chosen, compression_.most_measures)) {
+      if (again)
+        MeasureUnknown(stage);
+      else
+        Equalise(chosen, stage);
+      std::vector<Candidate*> small;
+      for (Candidate* candidate : stage) {
+        if (candidate->tensor.size() >= kLarge)
+          Compress(*candidate, 0);
+        else
+          small.push_back(candidate);
+      }
+      ParallelFor(std::ssize(small), 0, [&](int64_t i) { Compress(*small[i], 1); });
+      for (Candidate* candidate : stage) {
+        candidate->inputs = {};
+        if (candidate->report.compressed) Replace(*candidate);
+      }
+    }
+  }
+
+  // The constants of the program, and what was done to the weights.
+  struct State {
+    std::vector<std::pair<Operation*, Tensor>> constants;
+    std::vector<Candidate> candidates;
+  };
+  State Save(const std::vector<Candidate*>& chosen) const {
+    State state;
+    for (const auto& function : program_.functions)
+      ForEachOperation(*function, [&](Operation* op) {
+        if (op->def->is_const()) state.constants.emplace_back(op, op->val);
+      });
+    for (Candidate* candidate : chosen) {
+      // Inputs take much memory, and are measured again.
+      compress::InputStatistics inputs = std::exchange(candidate->inputs, {});
+      state.candidates.push_back(*candidate);
+      candidate->inputs = std::move(inputs);
+    }
+    return state;
+  }
+  static void Restore(const State& state, const std::vector<Candidate*>& chosen) {
+    for (const auto& [op, tensor] : state.constants) op->val = tensor;
+    for (size_t i = 0; i < chosen.size(); ++i) *chosen[i] = state.candidates[i];
+  }
+
+  // Compresses the weights in the schemes that were chosen, and in the alternatives to them, and keeps
+  // what loses least.
+  void CompressBest(const std::vector<Candidate*>& chosen) {
+    if (alternatives_.empty()) return CompressAll(chosen);
+    elements_ *= std::ssize(alternatives_) + 1;
+    weights_ *= alternatives_.size() + 1;
+    const State before = Save(chosen);
+    CompressAll(chosen);
+    State best = Save(chosen);
+    double least = compression_.evaluate(program_).cost();
+    for (const Alternative& alternative : alternatives_) {
+      Restore(before, chosen);
+      for (size_t i = 0; i < alternative.schemes.size(); ++i)
+        alternative.candidates[i]->scheme = alternative.schemes[i];
+      CompressAll(chosen);
+      const double cost = compression_.evaluate(program_).cost();
+      if (!(cost < least)) continue;
+      least = cost;
+      best = Save(chosen);
+      compression_.curve[alternative.chosen].chosen = false;
+      compression_.curve[alternative.point].chosen = true;
+    }
+    Restore(best, chosen);
+  }
+
   // Chooses the schemes of the weights of rules with auto.
   void Choose(const std::vector<Candidate*>& chosen) {
     for (const Rule& rule : compression_.rules) {
@@ -183,14 +238,21 @@ class Compressor {
                                                             compression_.most_evaluations)});
           return evaluate(program);
         };
-      ChooseSchemes(program_, rule.scheme, own, StoredType(*own[0]), context_.target, compression_,
-                    [&](Candidate& candidate, const compress::Scheme& scheme, int threads) {
-                      compress::Request request = RequestFor(candidate, scheme, threads);
-                      request.estimate = large;
-                      return Quantise(candidate, request);
-                    });
+      std::optional<Alternative> alternative = ChooseSchemes(
+          program_, rule.scheme, own, StoredType(*own[0]), context_.target, compression_,
+          [&](Candidate& candidate, const compress::Scheme& scheme, int threads) {
+            compress::Request request = RequestFor(candidate, scheme, threads);
+            request.estimate = large;
+            return Quantise(candidate, request);
+          });
       compression_.evaluate = evaluate;
+      // Without inputs, weights are compressed as they were when they were compared.
+      if (alternative && compression_.measure) alternatives_.push_back(std::move(*alternative));
     }
+    // Only constants can be put back.
+    if (!alternatives_.empty())
+      for (Candidate* candidate : chosen)
+        if (candidate->decoded) Replace(*candidate);
   }
 
   // The multiply-adds of the assignment of integers and indices. Where it is repeated, the nearest
@@ -276,19 +338,6 @@ class Compressor {
     }
   }
 
-  // The bias that is added to what a weight computes, and to nothing else; null if there is none.
-  static Operation* BiasOf(const Candidate& candidate) {
-    if (candidate.values.size() != 1 || candidate.values[0]->users.size() != 1) return nullptr;
-    const Operation* op = *candidate.values[0]->users.begin();
-    if (!candidate.axes || candidate.axes->param != "weight" || op->def->Find("bias") < 0)
-      return nullptr;
-    Value* bias = op->value("bias");
-    if (!bias || !bias->is_constant() || bias->users.size() != 1 || bias->is_output() ||
-        bias->constant().encoding() || bias->constant().rank() != 1)
-      return nullptr;
-    return bias->def;
-  }
-
   compress::Request RequestFor(const Candidate& candidate, const compress::Scheme& scheme,
                                int threads) const {
     compress::Request request{.scheme = scheme,
@@ -355,11 +404,7 @@ class Compressor {
     if (compression_.tune) candidate.source = std::move(candidate.tensor);
     candidate.tensor = std::move(made.tensor);
     if (made.bias.empty() || made.error == 0) return;
-    Operation* bias = BiasOf(candidate);
-    std::vector<double> corrected = bias->val.Doubles();
-    for (size_t i = 0; i < corrected.size(); ++i) corrected[i] += static_cast<double>(made.bias[i]);
-    const std::vector<float> stored(corrected.begin(), corrected.end());
-    bias->val = Tensor::Of(bias->val.dims(), stored).Cast(bias->val.dtype()).InMemory();
+    CorrectBias(*BiasOf(candidate), made.bias);
     report.bias_corrected = true;
   }
 
@@ -400,7 +445,7 @@ class Compressor {
     return QuantiseActivations(program_, weights, compression_, context_);
   }
 
-  bool Replace(Candidate& candidate) {
+  void Replace(Candidate& candidate) {
     for (Value*& value : candidate.values) {
       if (candidate.named) compression_.named.insert(value->name);
       if (value->is_constant()) {
@@ -417,7 +462,6 @@ class Compressor {
       value = made;
     }
     candidate.decoded = false;
-    return true;
   }
 
   Program& program_;
@@ -425,6 +469,7 @@ class Compressor {
   PassContext& context_;
   const bool half_;
   std::vector<std::unique_ptr<Candidate>> candidates_;
+  std::vector<Alternative> alternatives_;
   std::mutex progress_;
   int64_t elements_ = 0, done_ = 0;  // of the weights that are compressed
   uint64_t weights_ = 0, weights_done_ = 0;

@@ -171,6 +171,25 @@ bool HasEncoding(const Candidate& candidate) {
   return candidate.decoded || candidate.tensor.encoding();
 }
 
+Operation* BiasOf(const Candidate& candidate) {
+  if (candidate.values.size() != 1 || candidate.values[0]->users.size() != 1) return nullptr;
+  const Operation* op = *candidate.values[0]->users.begin();
+  if (!candidate.axes || candidate.axes->param != "weight" || op->def->Find("bias") < 0)
+    return nullptr;
+  Value* bias = op->value("bias");
+  if (!bias || !bias->is_constant() || bias->users.size() != 1 || bias->is_output() ||
+      bias->constant().encoding() || bias->constant().rank() != 1)
+    return nullptr;
+  return bias->def;
+}
+
+void CorrectBias(Operation& bias, std::span<const float> correction) {
+  std::vector<double> corrected = bias.val.Doubles();
+  for (size_t i = 0; i < corrected.size(); ++i) corrected[i] += static_cast<double>(correction[i]);
+  const std::vector<float> stored(corrected.begin(), corrected.end());
+  bias.val = Tensor::Of(bias.val.dims(), stored).Cast(bias.val.dtype()).InMemory();
+}
+
 uint64_t BytesOf(const Candidate& candidate, DType dtype) {
   if (!HasEncoding(candidate)) return ByteCount(dtype, candidate.tensor.size());
   std::vector<Tensor> parts;

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "lib/compress/compression.h"
@@ -36,6 +37,10 @@ void SelectRules(const std::vector<compress::Rule>& rules,
                  std::vector<std::unique_ptr<Candidate>>& candidates);
 
 bool HasEncoding(const Candidate& candidate);
+// The bias that is added to what a weight computes, and to nothing else; null if there is none.
+Operation* BiasOf(const Candidate& candidate);
+// Adds the correction of a quantised weight to a bias.
+void CorrectBias(Operation& bias, std::span<const float> correction);
 // The size of a constant in a package, as it is; `dtype` is that of plain floats.
 uint64_t BytesOf(const Candidate& candidate, DType dtype);
 

@@ -48,3 +48,23 @@ TEST_CASE("loss: other outputs count as they are") {
   CHECK(loss.noise > 0);
   CHECK(loss.noise_of_scores == loss.noise);
 }
+
+TEST_CASE("loss: the error of a single number is relative to its variance over samples") {
+  auto program = [](const char* factor) {
+    return ParseText(fmt::format(R"(func main<ios16>(tensor<fp32, [1]> x) {{
+  y = mul(x = x, y = const fp32({}));
+}} -> (y);)",
+                                 factor),
+                     "test.mil", Ops());
+  };
+  Samples samples;
+  for (const float value : {1.F, 2.F, 3.F})
+    samples.functions["main"].push_back({{{"x", Tensor::Of({1}, std::vector<float>{value})}}});
+  EndToEndLoss loss(samples, 10, {});
+  loss(program("1"));
+  const compress::Loss made = loss(program("1.5"));
+  // The squares of 0.5, 1, 1.5 relative to those of -1, 0, 1.
+  CHECK(made.noise == Approx(3.5 / 2));
+  CHECK(made.noise_of_scores == made.noise);
+  CHECK(made.peak == Approx(0.5));
+}

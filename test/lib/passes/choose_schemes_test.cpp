@@ -1,5 +1,6 @@
 #include "lib/passes/choose_schemes.h"
 
+#include <cmath>
 #include <random>
 
 #include "lib/ir/encoding.h"
@@ -94,6 +95,49 @@ TEST_CASE("auto: outputs that depend on no weight leave the choice to the errors
   const std::vector<uint64_t> bytes = made.Choose("auto:bits=4", [] { return 0; });
   CHECK(bytes[0] + bytes[1] <= kBudget);
   CHECK(bytes[0] + bytes[1] > kBudget * 9 / 10);
+}
+
+TEST_CASE("auto: schemes are compared with corrected biases, which are put back") {
+  Program program(ParseText(R"(
+func main<ios18>(tensor<fp32, [2, 64]> x) {
+  v = const()[val = tensor<fp32, [64, 64]>(fill(1))];
+  b = const()[val = tensor<fp32, [64]>(fill(3))];
+  y = linear(x = x, weight = v, bias = b);
+} -> (y);
+)",
+                            "t.mil", Ops()));
+  Operation *weight = nullptr, *bias = nullptr;
+  ForEachOperation(*program.functions[0], [&](Operation* op) {
+    if (op->def->is_const()) (op->val.rank() == 2 ? weight : bias) = op;
+  });
+  std::vector<float> values(64 * 64);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i));
+  weight->val = Tensor::Of({64, 64}, values);
+  const auto collected = CollectCandidates(program);
+  std::vector<Candidate*> candidates;
+  for (const auto& candidate : collected)
+    if (candidate->subject.weight) candidates.push_back(candidate.get());
+  compress::Compression compression;
+  int corrected = 0, others = 0;
+  compression.evaluate = [&](const Program&) {
+    const bool quantised = weight->val.encoding(), shifted = bias->val.Doubles()[0] == 3.5;
+    corrected += quantised && shifted;
+    others += quantised != shifted;
+    return compress::Loss{.noise_of_scores = 1};
+  };
+  compression.most_evaluations = 100;
+  ChooseSchemes(
+      program, compress::ParseScheme("auto:bits=4"), candidates, DType::kFp16, Opset::kIos18,
+      compression, [](Candidate& candidate, const compress::Scheme& scheme, int) {
+        compress::Quantised made =
+            compress::Quantise(candidate.tensor, {.scheme = scheme, .axes = *candidate.axes});
+        made.bias.assign(64, 0.5F);
+        return made;
+      });
+  CHECK(corrected > 5);
+  CHECK(others == 0);
+  CHECK(bias->val.Doubles()[0] == 3);
+  CHECK(!weight->val.encoding());
 }
 
 }  // namespace mlc::passes

@@ -333,6 +333,53 @@ TEST_CASE("compress: what is no weight stays as it is") {
   CHECK(CountConstexpr(program) == 2);
 }
 
+TEST_CASE("compress: auto compresses in an alternative, too, and keeps what loses least") {
+  // What evaluate says of the schemes that were chosen and of the alternative to them, after inputs were
+  // measured; everything before, and the result, loses 1.
+  struct Run {
+    Compression compression;
+    std::vector<std::string> used;
+    int calls = 0;
+  };
+  auto run = [](int calls, double chosen, double alternative) {
+    Program program = ProgramOf(kLayouts[0], DType::kFp32);
+    Run made{.compression = {.rules = compress::ParseRules("auto:bits=4")}};
+    made.compression.most_evaluations = 100;
+    made.compression.evaluate = [&](const Program&) {
+      const int left = calls - ++made.calls;
+      return compress::Loss{.noise_of_scores = left == 2 ? chosen : left == 1 ? alternative : 1};
+    };
+    made.compression.measure = [](const Program&, const std::set<const Value*>& weights) {
+      std::map<const Value*, compress::InputSums> sums;
+      for (const Value* weight : weights) {
+        const Tensor x = Drawn({200, 16 * 9}, DType::kFp32, 7);
+        compress::InputSums& sum = sums[weight] = compress::InputSums(1, 16 * 9, true);
+        const Pin<float> vectors = x.data<float>();
+        sum.Add(0, vectors, 1);
+      }
+      return sums;
+    };
+    Compress(program, made.compression, Opset::kIos18);
+    made.compression.ReleaseFunctions();
+    for (const auto& weight : made.compression.weights) made.used.push_back(weight.used);
+    return made;
+  };
+  auto chosen_point = [](const Run& run) {
+    std::string scheme = "?";
+    int count = 0;
+    for (const auto& point : run.compression.curve)
+      if (point.chosen) scheme = point.scheme, ++count;
+    CHECK(count == 1);
+    return scheme;
+  };
+  const int calls = run(0, 1, 1).calls;
+  const Run kept = run(calls, 1, 2), other = run(calls, 2, 1);
+  CHECK(kept.calls == calls);
+  CHECK(chosen_point(kept).empty());
+  CHECK(!chosen_point(other).empty());
+  CHECK(other.used != kept.used);
+}
+
 TEST_CASE("compress: the last rule applies; a rule without a match is an error") {
   auto schemes = [](std::string_view rules) {
     Program program = ProgramOf(kLayouts[12], DType::kFp32);
