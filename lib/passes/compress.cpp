@@ -63,6 +63,25 @@ double SquaredDifference(const Tensor& a, const Tensor& b) {
   return sum;
 }
 
+// Adds the rounding errors of activations in 8 bits to the statistics of inputs. Without them, errors
+// of weights that make up for each other on smooth inputs would count as harmless.
+void AddRoundingTo8Bits(compress::InputStatistics& inputs) {
+  // A step is a 255th of the range, which is taken to be 12 times the root mean square; the variance of
+  // the error is a twelfth of the square of a step.
+  constexpr double kShare = 12.0 * 12 / (255.0 * 255 * 12);
+  const int64_t columns = inputs.columns;
+  for (int64_t set = 0; set < inputs.sets; ++set) {
+    double sum = 0;
+    for (int64_t c = 0; c < columns; ++c)
+      sum += static_cast<double>(inputs.square[set * columns + c]);
+    const auto variance = static_cast<float>(kShare * sum / static_cast<double>(columns));
+    for (int64_t c = 0; c < columns; ++c) {
+      inputs.square[set * columns + c] += variance;
+      if (!inputs.products.empty()) inputs.products[(set * columns + c) * columns + c] += variance;
+    }
+  }
+}
+
 class Compressor {
  public:
   Compressor(Program& program, PassContext& context)
@@ -334,7 +353,9 @@ class Compressor {
         else if (whole->sets() == sum.sets() && whole->has_products() == sum.has_products())
           whole->Add(sum);
       }
-      if (whole) candidate->inputs = whole->Means();
+      if (!whole) continue;
+      candidate->inputs = whole->Means();
+      if (candidate->scheme.activations) AddRoundingTo8Bits(candidate->inputs);
     }
   }
 
