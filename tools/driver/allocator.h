@@ -8,10 +8,10 @@ namespace mlc::driver {
 // The version of jemalloc, for example "5.3.0"; empty if the program is linked without it.
 std::string JemallocVersion();
 
-// Where memory or addresses are limited, makes jemalloc take from the system little more than is
-// needed. By default it takes ever larger pieces in advance, so that a command fails under some
-// limits although it succeeds under lower ones. Changes the whole process: called at the start of a
-// program, never by a library.
+// Limits how much memory jemalloc requests in advance, if memory or addresses are limited. By default
+// it requests ever larger pieces, so that a command fails under some limits although it succeeds
+// under lower ones. The setting applies to the whole process, so that only programs call this, at
+// their start, and libraries do not.
 void AllocateLittleAhead();
 
 }  // namespace mlc::driver
