@@ -64,7 +64,7 @@ double SquaredDifference(const Tensor& a, const Tensor& b) {
 }
 
 // Adds the rounding errors of activations in 8 bits to the statistics of inputs. Without them, errors
-// of weights that make up for each other on smooth inputs would count as harmless.
+// of weights would count as harmless where inputs are small, even if rounding errors are larger.
 void AddRoundingTo8Bits(compress::InputStatistics& inputs) {
   // A step is a 255th of the range, which is taken to be 12 times the root mean square; the variance of
   // the error is a twelfth of the square of a step.
