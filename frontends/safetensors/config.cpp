@@ -1,5 +1,6 @@
 #include "frontends/safetensors/config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -65,12 +66,9 @@ const JsonValue* Find(const std::shared_ptr<const void>& object, const std::stri
 
 // The conversions, one function per requested type.
 std::optional<int64_t> IntOf(const JsonValue& value) {
-  constexpr double kExact = 9007199254740992;  // 2^53
-  if (value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{INT64_MAX}) return {};
-  if (value.is_number_integer()) return value.get<int64_t>();
-  if (!value.is_number_float()) return {};
-  double number = value.get<double>();
-  if (number != std::floor(number) || std::fabs(number) > kExact) return {};
+  if (!value.is_number()) return {};
+  const auto number = value.get<double>();  // exact for every int32
+  if (number != std::floor(number) || number < INT32_MIN || number > INT32_MAX) return {};
   return static_cast<int64_t>(number);
 }
 std::optional<double> NumberOf(const JsonValue& value) {
@@ -151,6 +149,11 @@ std::optional<std::vector<int64_t>> IntListOf(const JsonValue& value) {
 
 }  // namespace
 
+int64_t Truncated(double number) {
+  if (std::isnan(number)) return 0;
+  return static_cast<int64_t>(std::clamp<double>(number, INT32_MIN, INT32_MAX));
+}
+
 Config Config::Read(const std::filesystem::path& file) {
   return Parse(TextIn(file), file.string());
 }
@@ -213,7 +216,7 @@ std::vector<std::string> Config::keys() const {
 }
 
 int64_t Config::Int(const std::string& key) const {
-  return Converted(*this, object_, key, "an integer", IntOf);
+  return Converted(*this, object_, key, "an integer of 32 bits", IntOf);
 }
 double Config::Number(const std::string& key) const {
   return Converted(*this, object_, key, "a number", NumberOf);
@@ -225,11 +228,12 @@ std::string Config::Text(const std::string& key) const {
   return Converted(*this, object_, key, "a string", TextOf);
 }
 std::vector<int64_t> Config::Ints(const std::string& key) const {
-  return Converted(*this, object_, key, "a list of integers", ListOf(IntOf));
+  return Converted(*this, object_, key, "a list of integers of 32 bits", ListOf(IntOf));
 }
 std::vector<std::vector<int64_t>> Config::IntLists(const std::string& key) const {
   if (!has(key)) return {};
-  return Converted(*this, object_, key, "a list of lists of integers", ListOf(IntListOf));
+  return Converted(*this, object_, key, "a list of lists of integers of 32 bits",
+                   ListOf(IntListOf));
 }
 std::vector<double> Config::Numbers(const std::string& key) const {
   return Converted(*this, object_, key, "a list of numbers", ListOf(NumberOf));

@@ -10,6 +10,10 @@
 
 namespace mlc::safetensors {
 
+// Returns the integer part of a number that was computed from members. Numbers beyond the range of
+// Config::Int become its limits, and NaN becomes 0, which no network accepts as a size.
+int64_t Truncated(double number);
+
 // An object of the file: the top-level object or a nested one. A Config is a handle; copies share
 // the data. A null member counts as missing, since transformers writes null for defaults.
 //
@@ -36,7 +40,9 @@ class Config {
   bool has(const std::string& key) const { return kind(key) != Kind::kNone; }
   std::vector<std::string> keys() const;  // keys of all members except nulls, sorted
 
-  int64_t Int(const std::string& key) const;  // accepts 4096.0, too
+  // Accepts 4096.0, too. No size of a tensor and no token id is above INT32_MAX; the limit makes the
+  // product of two such numbers fit int64.
+  int64_t Int(const std::string& key) const;
   int64_t Int(const std::string& key, int64_t fallback) const {
     return has(key) ? Int(key) : fallback;
   }

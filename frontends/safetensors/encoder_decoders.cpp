@@ -462,8 +462,8 @@ class SequenceImporter {
     const double part = rope.Number("partial_rotary_factor", json_.Number("partial_rotary_factor"));
     if (config_.decoder.heads < 1 || !(part > 0 && part <= 1)) return;  // rejected by the builder
     // An odd number of dimensions has one more, which makes the last pair.
-    const auto size = static_cast<int64_t>(
-        static_cast<double>(config_.decoder.width / config_.decoder.heads) * part);
+    const int64_t size =
+        Truncated(static_cast<double>(config_.decoder.width / config_.decoder.heads) * part);
     config_.rotary_base_size = size;
     config_.rotary_size = (size + 1) / 2 * 2;
   }

@@ -254,7 +254,7 @@ class ProcessorReader {
     if (crops_part_) {
       const double part = config_.Number("crop_pct");
       if (!(part > 0 && part <= 1)) config_.Refuse("crop_pct", "more than 0 and at most 1");
-      side = static_cast<int64_t>(static_cast<double>(side) / part);
+      side = Truncated(static_cast<double>(side) / part);
     }
     const std::string limit = size.has("longest_edge") ? fmt::format(", and the longer at most {}",
                                                                      Pixels(size, "longest_edge"))
@@ -303,7 +303,7 @@ GridSize KeptProportions(GridSize picture, int64_t unit, std::pair<int64_t, int6
   // Halves are rounded to even numbers, as in Python.
   auto sized = [&](double (*round)(double), double by) {
     auto side = [&](double size) {
-      return std::max<int64_t>(1, static_cast<int64_t>(round(size * by / step))) * unit;
+      return std::max<int64_t>(1, Truncated(round(size * by / step))) * unit;
     };
     return GridSize{side(height), side(width)};
   };

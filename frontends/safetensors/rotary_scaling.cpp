@@ -55,7 +55,7 @@ int64_t RotaryDims(const Config& json, const std::string& key, int64_t head) {
     throw Error("unsupported-architecture", "rotary embedding covers {} of a head", share)
         .At({json.file(), json.KeyPath(key)})
         .Expected("a fraction from 0 to 1");
-  return static_cast<int64_t>(static_cast<double>(head) * share);
+  return Truncated(static_cast<double>(head) * share);
 }
 
 RotaryFactors ReadRotaryScaling(const Config& json, networks::DecoderConfig& config) {

@@ -141,7 +141,7 @@ void ReadPicture(TimmFolder& timm) {
           "Scale pictures so that the shorter side has {} pixels ({}); then cut out their centre "
           "of "
           "{} x {} pixels.",
-          static_cast<int64_t>(static_cast<double>(std::min(size.height, size.width)) / part),
+          Truncated(static_cast<double>(std::min(size.height, size.width)) / part),
           pretrained.Text("interpolation", "bilinear"), size.height, size.width);
     }
   }

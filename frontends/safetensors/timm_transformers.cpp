@@ -289,7 +289,7 @@ Program BuildMobileVit(const TimmFolder& timm) {
   const double factor = args.Number("multiplier", 1);
   auto scaled = [&](const char* key) {
     std::vector<int64_t> widths = args.Ints(key);
-    for (int64_t& width : widths) width = static_cast<int64_t>(static_cast<double>(width) * factor);
+    for (int64_t& width : widths) width = Truncated(static_cast<double>(width) * factor);
     return widths;
   };
   config.widths = scaled("widths");

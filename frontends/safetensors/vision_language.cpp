@@ -306,9 +306,7 @@ class PictureImporter {
     }
     layer.width = vision_.Int("embed_dim");
     const double ratio = vision_.Number("mlp_ratio");
-    layer.feed_forward = ratio > 0 && ratio < 1e4
-                             ? static_cast<int64_t>(static_cast<double>(layer.width) * ratio)
-                             : 0;
+    layer.feed_forward = Truncated(static_cast<double>(layer.width) * ratio);
   }
 
   void ReadThirdQwenTower() {
@@ -318,8 +316,7 @@ class PictureImporter {
     vision.position_table = vision.patch_bias = true;
     vision.resizing = networks::Resizing::kBilinearCorners;
     const int64_t rows = vision_.Int("num_position_embeddings");
-    const auto side =
-        static_cast<int64_t>(std::sqrt(static_cast<double>(std::max<int64_t>(0, rows))));
+    const auto side = Truncated(std::sqrt(static_cast<double>(rows)));
     constexpr int64_t kMost = 1 << 15;
     if (side * side != rows) vision_.Refuse("num_position_embeddings", "the square of a number");
     vision.trained = {side * std::clamp<int64_t>(vision.patch.height, 0, kMost),
@@ -362,8 +359,7 @@ class PictureImporter {
       config_.epsilon = 1e-5;  // of torch's LayerNorm
     }
     if (config_.projector == Projector::kPooled) {
-      const auto side =
-          static_cast<int64_t>(std::sqrt(static_cast<double>(json_.Int("mm_tokens_per_image"))));
+      const auto side = Truncated(std::sqrt(static_cast<double>(json_.Int("mm_tokens_per_image"))));
       const int64_t patches = config_.vision.patch.height > 0
                                   ? config_.vision.picture.height / config_.vision.patch.height
                                   : 0;

@@ -121,6 +121,8 @@ struct Compression {
   int most_evaluations = 0;
   std::string evaluated_on = {};
   std::string observed_on = {};  // the inputs of `observe`
+  // `evaluate` runs on inputs of the kind that `observe` has seen, perhaps on others or on more of them.
+  bool evaluates_observed_kind = false;
   // Trains the weights of a program, so that its outputs become those before compression. Empty: not
   // asked for, or not possible.
   std::function<Tuned(const Program&, std::vector<Tunable>&)> tune = {};

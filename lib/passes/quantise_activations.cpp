@@ -257,19 +257,11 @@ class Quantiser {
   // wrong pixel.
   static double CostOf(const compress::Loss& loss) { return loss.divergence.value_or(loss.peak); }
 
-  // Returns whether programs are compared on inputs of the kind that the ranges are from, though perhaps
-  // on others or on more of them: "generated inputs, 16 samples" and "generated inputs, 64 samples".
-  bool ComparesOnTheSameKind() const {
-    auto kind = [](std::string_view inputs) { return inputs.substr(0, inputs.rfind(',')); };
-    return compression_.evaluate &&
-           kind(compression_.evaluated_on) == kind(compression_.observed_on);
-  }
-
   // Chooses the ranges that lose least, and the values that lose too much in 8 bits.
   void Choose() {
     size_t chosen = kRanges.size() - 1;
     std::optional<double> least;
-    if (ComparesOnTheSameKind())
+    if (compression_.evaluate && compression_.evaluates_observed_kind)
       for (size_t i = 0; i < kRanges.size(); ++i) {
         SetRanges(i);
         const double cost = CostOf(compression_.evaluate(program_));

@@ -350,6 +350,7 @@ void Measuring::Prepare(const Program& program, compress::Compression& compressi
       };
     }
     compression.observed_on = samples_.description;
+    compression.evaluates_observed_kind = true;
     compression.observe = [this](const Program& measured, const std::set<const Value*>& values) {
       return calibration::Observe(measured, samples_, {}, values).values;
     };

@@ -1,5 +1,7 @@
 #include "frontends/safetensors/config.h"
 
+#include <cmath>
+
 #include "test/catch.h"
 #include "test/expected_error.h"
 #include "test/frontends/safetensors/writer.h"
@@ -30,6 +32,27 @@ TEST_CASE("config: getters return members by type") {
   CHECK(config.TextMap("map") == std::map<std::string, std::string>{{"x", "1"}});
   CHECK(config.Number("far") == 18446744073709551615.0);
   CHECK_THAT(Refusal([&] { config.Int("far"); }), ContainsSubstring("an integer"));
+}
+
+TEST_CASE("config: integers have 32 bits") {
+  const Config config = Parsed(R"({"most": 2147483647, "more": 2147483648, "least": -2147483648,
+      "less": -2147483649, "huge": 9223372036854775807, "whole": 2147483647.0, "above": 1e30,
+      "list": [1, 2147483648]})");
+  CHECK(config.Int("most") == 2147483647);
+  CHECK(config.Int("whole") == 2147483647);
+  CHECK(config.Int("least") == -2147483648);
+  for (const char* key : {"more", "less", "huge", "above"})
+    CHECK_THAT(Refusal([&] { config.Int(key); }), ContainsSubstring("an integer of 32 bits"));
+  CHECK_THAT(Refusal([&] { config.Ints("list"); }), ContainsSubstring("integers of 32 bits"));
+}
+
+TEST_CASE("config: numbers computed from members become integers of 32 bits") {
+  CHECK(Truncated(2.9) == 2);
+  CHECK(Truncated(-2.9) == -2);
+  CHECK(Truncated(2147483647.0) == 2147483647);
+  CHECK(Truncated(9.3e18) == 2147483647);
+  CHECK(Truncated(-1.0 / 0.0) == -2147483648);
+  CHECK(Truncated(std::sqrt(-1.0)) == 0);
 }
 
 TEST_CASE("config: missing and null members have the fallback") {
