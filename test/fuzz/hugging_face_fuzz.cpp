@@ -40,6 +40,7 @@ std::string ChangedJson(const std::string& text, std::minstd_rand& random) {
                                      7,
                                      64,
                                      1 << 20,
+                                     INT32_MAX,
                                      int64_t{1} << 31,
                                      int64_t{1} << 40,
                                      -0.5,

@@ -2,7 +2,7 @@
 """Compares `--compress auto:bits=N` with uniform schemes of the same size, on inputs that no weight was chosen for.
 
 Models of the corpus are calibrated on 16 generated samples and compared on 64 others; `digits` and `verses` have data of their own for
-both. MLC_AUTO_MODELS names the models, which take about a minute each, and `verses` twenty; by default, only digits is compressed.
+both. MLC_AUTO_MODELS names the models, which take up to three minutes each, and `verses` twenty; by default, only digits is compressed.
 scripts/nightly takes all.
 """
 import os
@@ -61,15 +61,17 @@ def test_beats_uniform_schemes(folder):
         package = folder / "m.mlpackage"
 
         def compressed(scheme, *options):
-            report = expect(run("compile", model, "-o", package, "--force", "--compress", scheme, "--target", "iOS18", "--no-measure", "--json",
-                                *options, timeout=1200), 0).answer["compression"]
+            # Without a manifest, `mlc verify` compares with the plain source.
+            report = expect(run("compile", model, "-o", package, "--force", "--compress", scheme, "--target", "iOS18", "--no-measure",
+                                "--no-manifest", "--json", *options, timeout=1200), 0).answer["compression"]
             return report, error(model, package, samples)
 
         for scheme in UNIFORM:
             report, uniform = compressed(scheme)
             _, calibrated = compressed(scheme, "--calibrate", inputs)
-            auto, chosen = compressed(f"auto:bits={bits(report):.4f}", "--calibrate", inputs)
-            assert auto["bytes_after"] <= report["bytes_after"], (name, scheme)
+            # Rounded up, so that the uniform scheme fits.
+            auto, chosen = compressed(f"auto:bits={np.ceil(bits(report) * 1e4) / 1e4}", "--calibrate", inputs)
+            assert auto["bytes_after"] <= 1.001 * report["bytes_after"], (name, scheme, auto["bytes_after"], report["bytes_after"])
             print(f"# {name:<16} {scheme:<14} {bits(report):>5.2f} {uniform:>8.4f} {calibrated:>10.4f} {chosen:>8.4f}", flush=True)
             if not (calibrated < uniform and chosen < uniform):
                 worse.append((name, scheme, uniform, calibrated, chosen))
