@@ -102,4 +102,36 @@ InputStatistics InputSums::Means() const {
   return means;
 }
 
+void ShrinkCovariances(InputStatistics& inputs) {
+  const int64_t columns = inputs.columns;
+  if (inputs.products.empty() || columns < 2) return;
+  for (int64_t set = 0; set < inputs.sets; ++set) {
+    float* products = &inputs.products[set * columns * columns];
+    const float* means = &inputs.mean[set * columns];
+    auto of_means = [&](int64_t r, int64_t c) {
+      return static_cast<double>(means[r]) * static_cast<double>(means[c]);
+    };
+    double trace = 0, squares = 0;  // of the matrix of covariances
+    for (int64_t r = 0; r < columns; ++r)
+      for (int64_t c = 0; c < columns; ++c) {
+        const double covariance = static_cast<double>(products[r * columns + c]) - of_means(r, c);
+        squares += covariance * covariance;
+        if (r == c) trace += covariance;
+      }
+    // The oracle approximating shrinkage of Chen, Wiesel, Eldar and Hero, "Shrinkage algorithms for MMSE
+    // covariance estimation", 2010, equation 23, but towards the variances of the columns.
+    const auto p = static_cast<double>(columns), n = static_cast<double>(inputs.count);
+    const double apart = (n + 1 - 2 / p) * (squares - trace * trace / p);
+    const double share =
+        apart > 0 ? std::min(((1 - 2 / p) * squares + trace * trace) / apart, 1.0) : 1;
+    for (int64_t r = 0; r < columns; ++r)
+      for (int64_t c = 0; c < columns; ++c) {
+        if (r == c) continue;
+        float& product = products[r * columns + c];
+        const double mean = of_means(r, c);
+        product = static_cast<float>(mean + (1 - share) * (static_cast<double>(product) - mean));
+      }
+  }
+}
+
 }  // namespace mlc::compress

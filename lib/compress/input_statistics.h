@@ -23,6 +23,11 @@ struct InputStatistics {
   explicit operator bool() const { return count > 0; }
 };
 
+// Shrinks the covariances of different columns towards 0, the more the fewer vectors they are estimated
+// from; means and variances stay. Weights would otherwise be fitted to the samples where a layer has
+// few vectors, such as the last one of a classifier, with one for each picture.
+void ShrinkCovariances(InputStatistics& inputs);
+
 // More columns, or sets with as many products, have no products: their matrices and the equations
 // with them would be too large.
 inline constexpr int64_t kMostColumnsWithProducts = 4608;

@@ -355,6 +355,7 @@ class Compressor {
       }
       if (!whole) continue;
       candidate->inputs = whole->Means();
+      ShrinkCovariances(candidate->inputs);
       if (candidate->scheme.activations) AddRoundingTo8Bits(candidate->inputs);
     }
   }

@@ -298,8 +298,8 @@ Measuring::Measuring(const std::string& given, const fs::path& model, const Prog
   const auto most = static_cast<int64_t>(
       std::clamp(kMostWork / (kWeights * of_sample), 1.0, static_cast<double>(kMostSamples)));
   // Weights are fitted to the inputs that they are calibrated on. Others, where they can be
-  // generated, tell better which program is closer to the source.
-  if (samples_.generated && most > samples_.count())
+  // generated, tell better which program is closer to the source, even if they are fewer.
+  if (samples_.generated)
     compared_ = Generated(std::min(most, kComparedSamples), program, kSeed + 1);
   const Samples& compared = compared_.functions.empty() ? samples_ : compared_;
   compared_on_ = compared.description;
