@@ -400,7 +400,7 @@ def test_refusals(folder):
     refused(inspect({"rope_scaling": {"type": "dynamic", "factor": 2.0}}), "unsupported-architecture", '"dynamic"', "rope_scaling")
     refused(inspect({"rope_theta": 0.0}), "bad-file", "base 0")
     refused(inspect({"partial_rotary_factor": 1.5}), "unsupported-architecture", "partial_rotary_factor")
-    refused(inspect({"head_dim": 10**15}), "bad-file", "dimensions of a head")
+    refused(inspect({"head_dim": 2**31 - 1}), "bad-file", "a head has 2147483647 dimensions")
     refused(inspect({"head_dim": 2**30}), "bad-file", "at most 16384")
     llama3 = {"rope_type": "llama3", "factor": 0, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 64}
     refused(inspect({"rope_scaling": llama3}), "bad-file", "rope_scaling.factor")

@@ -310,7 +310,7 @@ def test_refused(folder):
     for changes, text in (
             ({"layer_type": "z"}, "layer_type"), ({"layer_type": 3}, "layer_type"), ({"depths": "many"}, "depths"),
             ({"depths": [1]}, "depths"), ({"depths": [0, 1]}, "depths"), ({"depths": [10**9, 10**9]}, "missing"),
-            ({"hidden_sizes": [-16, 32]}, "widths"), ({"hidden_sizes": [16, 10**12]}, "widths"), ({"embedding_size": 0}, "stem"),
+            ({"hidden_sizes": [-16, 32]}, "widths"), ({"hidden_sizes": [16, 10**12]}, "integers of 32 bits"), ({"embedding_size": 0}, "stem"),
             ({"hidden_act": "step"}, "step"), ({"num_channels": 0}, "[1, 0, height, width]"), ({"num_channels": 10**9}, "[1, 1000000000, height, width]"),
             ({"architectures": ["ResNetForMaskedLM"]}, "architectures"), ({"id2label": 5}, "id2label")):
         check("resnet", "ResNetForImageClassification", RESNET, changes, text)

@@ -198,7 +198,7 @@ def test_refused(folder):
             ("vision_config", {"image_size": 10**9}, "image_size"), ("vision_config", {"patch_size": 0}, "patch"),
             ("vision_config", {"hidden_size": "wide"}, "hidden_size"), ("vision_config", {"mlp_ratio": 1e30}, "mlp_ratio"),
             ("vision_config", {"num_attention_heads": 5}, "heads"), ("mask_decoder_config", {"num_attention_heads": 7}, "heads"),
-            ("mask_decoder_config", {"num_multimask_outputs": 10**9}, "masks"), ("mask_decoder_config", {"iou_head_depth": 10**15}, "scores"),
+            ("mask_decoder_config", {"num_multimask_outputs": 10**9}, "masks"), ("mask_decoder_config", {"iou_head_depth": 2**31 - 1}, "scores"),
             ("mask_decoder_config", {"hidden_size": 64}, "hidden_size"), ("mask_decoder_config", {"attention_downsample_rate": 0}, "reduction"),
             ("prompt_encoder_config", {"image_size": 96}, "image_size"))):
         model = write(folder / f"{number}", CONFIG | {part: CONFIG[part] | changes}, tensors)

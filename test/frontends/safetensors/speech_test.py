@@ -306,12 +306,12 @@ def test_refusals(folder):
     sequence = {kind: speech_numpy.sequence(kind) for kind in ("t5", "m2m_100", "marian")}
     cases = [(speech, {"conv_dim": [], "conv_kernel": [], "conv_stride": []}, "0 convolutions"), (speech, {"conv_stride": [1]}, "conv_stride"),
              (speech, {"conv_stride": [0, 1, 1]}, "0 samples between"), (speech, {"num_attention_heads": 0}, "0 heads"),
-             (speech, {"hidden_size": 1 << 40}, "dimensions of a hidden state"), (speech, {"feat_extract_norm": "batch"}, "feat_extract_norm"),
+             (speech, {"hidden_size": 2**31 - 1}, "dimensions of a hidden state"), (speech, {"feat_extract_norm": "batch"}, "feat_extract_norm"),
              (speech, {"architectures": ["Wav2Vec2ForMaskedLM"]}, "architectures"), (speech, {"num_hidden_layers": "two"}, "num_hidden_layers"),
              (speech, {"num_conv_pos_embedding_groups": 3}, "groups of positions"), (speech, {"num_hidden_layers": 1}, "unused-tensor"),
              (sequence["t5"], {"num_heads": 0}, "0 heads"), (sequence["t5"], {"relative_attention_num_buckets": 0}, "0 buckets"),
              (sequence["t5"], {"feed_forward_proj": "gated-mish"}, "mish"), (sequence["t5"], {"architectures": ["T5ForTokenClassification"]}, "architectures"),
-             (sequence["m2m_100"], {"max_position_embeddings": 1 << 40}, "positions"), (sequence["m2m_100"], {"decoder_layers": 7}, "missing-tensor"),
+             (sequence["m2m_100"], {"max_position_embeddings": 2**31 - 1}, "positions"), (sequence["m2m_100"], {"decoder_layers": 7}, "missing-tensor"),
              (sequence["marian"], {"scale_embedding": 3}, "scale_embedding"), (sequence["marian"], {"vocab_size": -1}, "-1 tokens")]
     for number, ((config, tensors), changes, text) in enumerate(cases):
         model = write(folder / f"{number}", config | changes, tensors)

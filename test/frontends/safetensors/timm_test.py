@@ -157,7 +157,7 @@ def test_refused(folder):
     for number, (architecture, arguments, others, text) in enumerate((
             ("vit_tiny_patch16_225", {}, {}, "vit_tiny_patch16_224"), ("vit_tiny_patch16_224", {"qk_norm": True}, {}, "qk_norm"),
             ("vit_tiny_patch16_224", {"depth": 0}, {}, "0 layers"), ("vit_tiny_patch16_224", {"depth": "many"}, {}, "depth"),
-            ("vit_tiny_patch16_224", {"embed_dim": 10**12}, {}, "channels"), ("vit_tiny_patch16_224", {"mlp_ratio": 1e30}, {}, "feed-forward"),
+            ("vit_tiny_patch16_224", {"embed_dim": 2**31 - 1}, {}, "channels"), ("vit_tiny_patch16_224", {"mlp_ratio": 1e30}, {}, "feed-forward"),
             ("vit_tiny_patch16_224", {"patch_size": 0}, {}, "patches"), ("vit_tiny_patch16_224", {"global_pool": "max"}, {}, "global_pool"),
             ("vit_tiny_patch16_224", {"class_token": False}, {}, "class_token"), ("vit_tiny_patch16_224", {}, {"global_pool": "avg"}, "global_pool"),
             ("vit_tiny_patch16_224", {"reg_tokens": 10**9}, {}, "tokens"), ("vit_tiny_patch16_224", {}, {}, "patch_embed.proj.weight"),

@@ -932,7 +932,7 @@ def test_refusals(folder):
     bad("bad-file", '"vision_config" is', vision_config=3)
     bad("unsupported-architecture", "clip_vision_model", vision_config={"model_type": "resnet"})
     bad("bad-file", vision_config={"hidden_size": 0})
-    bad("bad-file", vision_config={"patch_size": 10 ** 12})
+    bad("bad-file", vision_config={"patch_size": 2**31 - 1})
     bad("bad-file", vision_config={"num_hidden_layers": -1})
     bad("resource-limit", "tokens", vision_config={"image_size": 16000, "patch_size": 1})
     bad("missing-tensor", "encoder.layers.2", vision_config={"num_hidden_layers": 3})
