@@ -102,8 +102,9 @@ std::optional<LatentWeight> LatentWeight::Of(const Tensor& encoded, const Tensor
       return std::nullopt;
   }
   weight.digits_ =
-      weight.stored_ == DType::kFp32 &&
-      std::ranges::all_of(weight.entries_.numbers, [](float x) { return RoundedDigits(x) == x; });
+      weight.stored_ == DType::kFp32 && std::ranges::all_of(weight.entries_.numbers, [](float x) {
+        return RoundedTo(Stored::kFp16Digits, x) == x;
+      });
   const std::vector<float> wanted = FloatsOf(source);
   double square = 0;
   for (const float x : wanted) square += static_cast<double>(x) * static_cast<double>(x);
@@ -138,7 +139,7 @@ void LatentWeight::SetPalette(const Encoding& palette) {
 
 float LatentWeight::Rounded(float number) const {
   if (stored_ == DType::kFp16) return RoundedTo(Stored::kFp16, number);
-  return digits_ ? RoundedDigits(number) : number;
+  return RoundedTo(digits_ ? Stored::kFp16Digits : Stored::kFp32, number);
 }
 
 std::vector<float> LatentWeight::Values() {

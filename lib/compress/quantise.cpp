@@ -1,6 +1,7 @@
 #include "lib/compress/quantise.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -255,25 +256,28 @@ class Quantiser {
     if (scheme_.asymmetric)
       e.offset = view.Stored(Tensor::Of(grid, zeros).Cast(DType::kUint8)).InMemory();
     // Scales of small blocks are numerous, and stay in fp16.
-    const bool narrow_scales = encoded_type() == DType::kFp16;
-    const Pin<Half> halves = narrow_scales ? e.scale.data<Half>() : Pin<Half>();
-    const Pin<float> floats = narrow_scales ? Pin<float>() : e.scale.data<float>();
-    const Pin<uint8_t> zero = e.offset ? e.offset.data<uint8_t>() : Pin<uint8_t>();
+    const Tensor scale = e.scale.Cast(DType::kFp32),
+                 offset = e.offset ? e.offset.Cast(DType::kFp32) : Tensor();
     const BlockGrid blocks(weight_.dims(), e.scale.dims());
     const Tensor source = source_;
     const Tensor data = Tensor::Lazy(
         held, weight_.dims(),
         [=](int64_t first, int64_t count, std::byte* out) {
+          constexpr int64_t kCells = 256;
+          std::array<float, kCells> cell_scales = {}, cell_zeros = {};
           const std::vector<float> numbers = ReadFloats(source, first, count);
           blocks.Rows(first, count, [&](int64_t i, int64_t n, int64_t at, int64_t used) {
-            for (; n > 0; ++at, used = 0) {
-              const int64_t run = std::min(n, blocks.block() - used);
-              const Scale one{narrow_scales ? static_cast<float>(halves[at]) : floats[at],
-                              zero.empty() ? 0 : static_cast<float>(zero[at])};
-              ToIntegers(std::span(numbers).subspan(static_cast<size_t>(i - first),
-                                                    static_cast<size_t>(run)),
-                         one, integers, out + (i - first));
-              i += run, n -= run;
+            const int64_t block = blocks.block();
+            while (n > 0) {
+              const int64_t cells = std::min((used + n + block - 1) / block, kCells),
+                            run = std::min(n, cells * block - used);
+              scale.Read(at, cells, reinterpret_cast<std::byte*>(cell_scales.data()));
+              if (offset) offset.Read(at, cells, reinterpret_cast<std::byte*>(cell_zeros.data()));
+              ToIntegers(
+                  {&numbers[i - first], static_cast<size_t>(run)},
+                  {cell_scales, cell_zeros, static_cast<size_t>(block), static_cast<size_t>(used)},
+                  integers, out + (i - first));
+              i += run, n -= run, at += cells, used = 0;
             }
           });
         },

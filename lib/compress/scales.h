@@ -32,8 +32,15 @@ struct Scale {
 void BestScales(std::span<const float> numbers, std::span<const float> weights, size_t block,
                 const Integers& integers, Stored stored, std::span<Scale> best);
 
+// The scales and zero points of consecutive blocks of numbers.
+struct Scales {
+  std::span<const float> scales, zeros;  // filled up to a multiple of kLanes (lanes.h)
+  size_t block = 1;                      // numbers in a block
+  size_t used = 0;                       // numbers of the first block that are left out
+};
+
 // Writes the integers of numbers, in bytes.
-void ToIntegers(std::span<const float> numbers, const Scale& scale, const Integers& integers,
+void ToIntegers(std::span<const float> numbers, const Scales& scales, const Integers& integers,
                 std::byte* out);
 // Returns the sum of squared errors of numbers, each with its weight.
 double ErrorOf(std::span<const float> numbers, std::span<const float> weights, const Scale& scale,

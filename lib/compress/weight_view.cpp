@@ -40,24 +40,25 @@ std::vector<float> ReadFloats(const Tensor& tensor, int64_t first, int64_t count
 
 Sums ForCells(const Tensor& tensor, int64_t cell, int threads,
               const std::function<Sums(int64_t, std::span<const float>)>& f) {
-  constexpr int64_t kBlockBytes = int64_t{1} << 19;
+  // Parts are small enough for caches, but contain enough cells for all lanes (lanes.h).
+  constexpr int64_t kBlockBytes = int64_t{1} << 19, kLeastCells = 16,
+                    kCachedElements = int64_t{1} << 15;
   const int64_t cells = tensor.size() / cell,
                 step = std::max<int64_t>(tensor.BlockElements(kBlockBytes) / cell, 1),
                 blocks = (cells + step - 1) / step;
   std::vector<Sums> sums(static_cast<size_t>(blocks));
   ParallelFor(blocks, threads, [&](int64_t block) {
-    const int64_t first = block * step, count = std::min(step, cells - first) * cell;
-    const std::vector<float> numbers = ReadFloats(tensor, first * cell, count);
-    sums[block] = f(first, numbers);
-    tensor.Release(first * cell, count);
+    const int64_t first = block * step, end = std::min(first + step, cells),
+                  part = std::max(kCachedElements / cell, kLeastCells);
+    for (int64_t at = first; at < end; at += part) {
+      const std::vector<float> numbers =
+          ReadFloats(tensor, at * cell, std::min(part, end - at) * cell);
+      sums[block] += f(at, numbers);
+    }
+    tensor.Release(first * cell, (end - first) * cell);
   });
   Sums all;
-  for (const Sums& one : sums) {
-    all.error += one.error;
-    all.other_error += one.other_error;
-    all.energy += one.energy;
-    all.finite = all.finite && one.finite;
-  }
+  for (const Sums& one : sums) all += one;
   return all;
 }
 

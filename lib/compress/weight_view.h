@@ -38,6 +38,14 @@ class WeightView {
 struct Sums {
   double error = 0, other_error = 0, energy = 0;
   bool finite = true;
+
+  Sums& operator+=(const Sums& other) {
+    error += other.error;
+    other_error += other.other_error;
+    energy += other.energy;
+    finite = finite && other.finite;
+    return *this;
+  }
 };
 // Reads the tensor as floats in blocks of whole cells of `cell` elements, on up to `threads`
 // threads, and calls f(first, numbers) for each block, with the index of its first cell. A cell

@@ -9,19 +9,36 @@ namespace mlc {
 namespace {
 constexpr int64_t kBlock = int64_t{1} << 16;  // elements per block; a multiple of 8
 
+// Packs groups of eight elements of one byte each, and returns how many elements these are.
+template <int kBits>
+int64_t PutEights(const std::byte* from, int64_t count, std::byte* out) {
+  constexpr uint64_t kKept = ((1u << kBits) - 1) * 0x0101010101010101u;
+  auto eight = [&](int64_t i) {
+    uint64_t bytes;
+    std::memcpy(&bytes, from + i, 8);
+    return Gathered(bytes & kKept, kBits);
+  };
+  int64_t i = 0;
+  // Excess bits are overwritten by later elements, while there is room for them.
+  for (; (count - i) / 8 * kBits >= 8; i += 8, out += kBits) {
+    const uint64_t packed = eight(i);
+    std::memcpy(out, &packed, 8);
+  }
+  for (; i + 8 <= count; i += 8, out += kBits) {
+    const uint64_t packed = eight(i);
+    std::memcpy(out, &packed, kBits);
+  }
+  return i;
+}
+
 // Packs elements of one byte each. Writes whole bytes.
 void PutAll(const std::byte* from, int64_t count, DType dtype, std::byte* out) {
+  constexpr decltype(&PutEights<1>) kByBits[] = {PutEights<1>, PutEights<2>, PutEights<3>,
+                                                 PutEights<4>, PutEights<5>, PutEights<6>,
+                                                 PutEights<7>};
   const int bits = Bits(dtype);
-  const uint64_t kept = ((1u << bits) - 1) * 0x0101010101010101u;
-  int64_t i = 0;
-  for (; i + 8 <= count; i += 8, out += bits) {
-    uint64_t eight;
-    std::memcpy(&eight, from + i, 8);
-    eight = Gathered(eight & kept, bits);
-    // Excess bits are overwritten by later elements.
-    const bool room = (count - i) / 8 * bits >= 8;
-    std::memcpy(out, &eight, room ? 8 : static_cast<size_t>(bits));
-  }
+  int64_t i = kByBits[bits - 1](from, count, out);
+  out += i / 8 * bits;
   std::fill_n(out, ByteCount(dtype, count - i), std::byte{0});
   for (int64_t k = 0; i < count; ++i, ++k) SetSubByte(out, dtype, k, static_cast<uint8_t>(from[i]));
 }

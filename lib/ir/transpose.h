@@ -66,9 +66,13 @@ void TransposeTile(const std::byte* in, int64_t in_row, int64_t rows, int64_t co
     for (int64_t i = 0; i < square_rows; i += kLanes)
       detail::Lanes<T>::Transpose(in + (i * in_row + j) * kSize, in_row,
                                   out + (j * out_row + i) * kSize, out_row);
-  for (int64_t j = 0; j < columns; ++j)
-    for (int64_t i = j < square_columns ? square_rows : 0; i < rows; ++i)
-      std::memcpy(out + (j * out_row + i) * kSize, in + (i * in_row + j) * kSize, kSize);
+  auto rest = [&](int64_t first_row, int64_t first_column, int64_t last_column) {
+    for (int64_t j = first_column; j < last_column; ++j)
+      for (int64_t i = first_row; i < rows; ++i)
+        std::memcpy(out + (j * out_row + i) * kSize, in + (i * in_row + j) * kSize, kSize);
+  };
+  if (square_rows < rows) rest(square_rows, 0, square_columns);
+  rest(0, square_columns, columns);
 }
 
 }  // namespace mlc

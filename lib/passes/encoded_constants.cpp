@@ -26,6 +26,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <variant>
 
 #include "lib/ir/block_grid.h"
@@ -109,7 +110,15 @@ Tensor Unsigned(const Tensor& integers) {
       DType::kUint8, integers.dims(),
       [=](int64_t first, int64_t count, std::byte* out) {
         integers.Read(first, count, out);
-        for (int64_t i = 0; i < count; ++i) out[i] ^= std::byte{0x80};
+        constexpr int64_t kWord = sizeof(uint64_t);
+        int64_t i = 0;
+        for (; i + kWord <= count; i += kWord) {
+          uint64_t eight;
+          std::memcpy(&eight, out + i, kWord);
+          eight ^= 0x8080808080808080u;
+          std::memcpy(out + i, &eight, kWord);
+        }
+        for (; i < count; ++i) out[i] ^= std::byte{0x80};
       },
       integers);
 }
