@@ -17,10 +17,12 @@ struct Table {
   std::vector<int8_t> integers;  // of an int8 table
   float scale = 0;               // of an int8 table
   double error = 0;              // weighted squared error
+  double rounding = 0;           // what the entries lose of it against the means of their numbers
 };
 
 // The table of `size` entries with the smallest error for finite points (clusters.h), rounded to
-// its storage; numbers are assigned to the rounded entries, and these are fitted once more.
+// its storage; numbers are assigned to the rounded entries, and these are fitted once more. Few
+// points are divided so that the rounded entries are best.
 Table BestTable(const Points& points, int size, bool int8_entries, Stored stored);
 
 // The middles between the entries: one fewer.
