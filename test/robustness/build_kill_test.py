@@ -3,6 +3,7 @@ next build makes what is missing.
 
 MLC_KILLS is the number of builds that are killed (default 12).
 """
+import json
 import os
 import pathlib
 import random
@@ -16,7 +17,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import driver
-from build_fleet import Fleet
+from build_fleet import VARIANTS, Fleet
 from driver import MLC, run
 
 
@@ -75,6 +76,27 @@ def main():
         (abandoned / "mlc-staging").touch()
         fleet.build("--cache", cache)
         check(not left_behind(fleet), f"killed at the end: {left_behind(fleet)}")
+
+        # One that was killed while it installed its results, of which it has announced the names: these are replaced. Without
+        # this, a folder of that name is somebody else's.
+        def forget(announced):
+            state = fleet.out / ".mlc-build" / "state"
+            for name in VARIANTS:
+                (state / f"{name}.json").unlink(missing_ok=True)
+                outputs = [f.name for f in fleet.out.iterdir() if f.name.startswith(f"{name}.")]
+                if announced:
+                    (state / f"{name}.installing").write_text(json.dumps({"version": 1, "outputs": outputs}))
+
+        forget(announced=True)
+        (fleet.out / "m-fp16.manifest.json").unlink()
+        fleet.build("--cache", cache)
+        check(fleet.bytes() == expected, "the build after one that was killed while it installed differs")
+        check(not list(fleet.out.rglob("*.installing")), "an announcement stays")
+        forget(announced=False)
+        refused = fleet.build("--cache", cache, code=1)["m-fp16"]
+        check([e["id"] for e in refused["errors"]] == ["file-exists"], f"a foreign folder is replaced: {refused}")
+        shutil.rmtree(fleet.out)
+        fleet.build("--cache", cache)
 
         # Two builds in one folder, and eight in folders of their own with one cache.
         for count, shared in ((2, True), (8, False)):

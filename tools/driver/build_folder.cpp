@@ -18,6 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kFolder = ".mlc-build";
+constexpr const char* kInstalling = ".installing";
 constexpr int kStateVersion = 1;
 constexpr size_t kMostOfState = 64u << 20;
 constexpr auto kDigestsKept = std::chrono::hours(24 * 30);
@@ -159,6 +160,23 @@ void BuildFolder::WriteState(const std::string& name, const BuildState& state) c
   }
   cache::PutFile(work_->path(), folder_ / "state" / (name + ".json"), Contents(std::move(json)),
                  true);
+  std::error_code ignored;
+  fs::remove(folder_ / "state" / (name + kInstalling), ignored);
+}
+
+void BuildFolder::Announce(const std::string& name, const std::set<std::string>& outputs) const {
+  cache::PutFile(work_->path(), folder_ / "state" / (name + kInstalling),
+                 Contents({{"outputs", outputs}}), true);
+}
+
+std::set<std::string> BuildFolder::Announced(const std::string& name) const {
+  const Json json = Read(folder_ / "state" / (name + kInstalling));
+  try {
+    if (json.is_null()) return {};
+    return json.at("outputs").get<std::set<std::string>>();
+  } catch (const Json::exception&) {
+    return {};
+  }
 }
 
 int64_t BuildFolder::PeakMemory(const std::string& name) const {

@@ -2,6 +2,7 @@
 //
 // OUT/.mlc-build/
 //   state/NAME.json   of each variant that passed: keys, outputs and facts of its actions
+//   state/NAME.installing  the outputs that a build began to install; removed when it has recorded its results
 //   sources/HASH.json of each source: its files with their hashes
 //   index/            digests of files by inode, size and times (lib/cache/file_digests.h)
 //   lock/NAME         held while a variant is built
@@ -15,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -59,7 +61,12 @@ class BuildFolder {
   // folder, which then waits.
   FileLock Working(bool alone) const;
   std::optional<BuildState> ReadState(const std::string& name) const;
+  // Also forgets what was announced.
   void WriteState(const std::string& name, const BuildState& state) const;
+  // Announces the outputs of a variant, files and folders of OUT, before the first is installed. They
+  // may be replaced by the next build if this one ends before it has written its state.
+  void Announce(const std::string& name, const std::set<std::string>& outputs) const;
+  std::set<std::string> Announced(const std::string& name) const;
   // The peak memory of the last build of a variant, passed or not; 0 if unknown.
   int64_t PeakMemory(const std::string& name) const;
   void WritePeakMemory(const std::string& name, int64_t bytes) const;

@@ -108,6 +108,7 @@ class VariantBuilder {
       std::optional<FileLock> lock;
       if (mode_ != BuildMode::kLook) lock = folder_.Lock(build_.variant.name);
       old_ = folder_.ReadState(build_.variant.name);
+      announced_ = folder_.Announced(build_.variant.name);
       for (const BuildAction& action : BuildActions())
         if (action.wanted(build_) && !RunAction(action)) {
           if (mode_ == BuildMode::kFetch) return std::nullopt;
@@ -215,9 +216,10 @@ class VariantBuilder {
     return true;
   }
 
-  // Results of earlier builds in this folder are replaced even if they were modified.
+  // Results of earlier builds in this folder are replaced even if they were modified, and those of a
+  // build that was interrupted while it installed them.
   bool MayReplace(const std::string& top) const {
-    if (force_) return true;
+    if (force_ || announced_.contains(top)) return true;
     return old_ && std::ranges::any_of(old_->actions, [&](const auto& action) {
              return Tops(action.second.files).contains(top);
            });
@@ -268,7 +270,12 @@ class VariantBuilder {
       for (const fs::directory_entry& entry : fs::directory_iterator(place))
         tops.push_back(entry.path());
     std::ranges::sort(tops, {}, [](const fs::path& path) { return path.filename(); });
-    for (const fs::path& top : tops) CheckTarget(folder_.out() / top.filename());
+    std::set<std::string> outputs = announced_;
+    for (const fs::path& top : tops) {
+      CheckTarget(folder_.out() / top.filename());
+      outputs.insert(top.filename().string());
+    }
+    folder_.Announce(build_.variant.name, outputs);
     for (const fs::path& top : tops) {
       const bool folder = fs::is_directory(top);
       Staging staging(folder_.out() / top.filename(), folder ? Staging::kFolder : Staging::kFile,
@@ -318,6 +325,7 @@ class VariantBuilder {
   BuildCache* cache_;
   bool force_;
   std::optional<BuildState> old_;
+  std::set<std::string> announced_;  // by a build that was interrupted
   BuildState state_;
   BuildStep step_;
   std::optional<Staging> stage_;
