@@ -1,5 +1,6 @@
 #include "lib/coreml/weight_blob.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -57,6 +58,11 @@ Tensor ReadBlob(const std::shared_ptr<const MappedFile>& file, uint64_t offset, 
     Fail(*file, offset, "a constant refers to an invalid offset of the weight file");
   Metadata metadata;
   file->Read(offset, std::as_writable_bytes(std::span(&metadata, 1)));
+  // Linux maps up to 2 MiB for the record if that much of the file is cached in one piece, which
+  // would add up to the size of the file. No page is larger than this.
+  constexpr uint64_t kLargestPage = 64 << 10;
+  const uint64_t page = offset / kLargestPage * kLargestPage;
+  file->Release(page, std::min(kLargestPage, file->size() - page));
   if (metadata.sentinel != kSentinel) Fail(*file, offset, "a weight record lacks its sentinel");
   std::optional<DType> stored = FromBlobDataType(metadata.dtype);
   if (!stored || *stored != dtype)
